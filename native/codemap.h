@@ -1,0 +1,52 @@
+/* Which profilers count which code object: a map from the code object's address. Needs the GIL.
+ *
+ * Code objects are told apart by identity; two with equal contents are two. The map knows nothing of Python: whoever
+ * subscribes keeps the code object alive until it unsubscribes.
+ */
+#ifndef PML_CODEMAP_H
+#define PML_CODEMAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "linetable.h"
+
+/* One profiler's state as the hook sees it. */
+struct pml_recorder {
+    bool recording;
+    bool failed;      /* memory ran out: figures are incomplete */
+    bool interrupted; /* another tracer took the hook's place */
+    uint64_t started; /* `pml_recording_starts` at the last start */
+    int64_t sample_runs; /* read statistics for this many segments of a line */
+    int extras;
+    int *extra_column;
+};
+
+/* One profiler's counters for one code object. */
+struct pml_subscriber {
+    struct pml_recorder *recorder;
+    struct pml_linetable *table;
+    uint64_t calls;
+};
+
+struct pml_code {
+    const void *key;
+    int references;
+    int subscribers;
+    struct pml_subscriber **subscriber;
+};
+
+struct pml_code *pml_codemap_find(const void *key);
+/* False when memory runs out. The table stays the subscriber's. */
+bool pml_codemap_subscribe(const void *key, struct pml_subscriber *subscriber);
+void pml_codemap_unsubscribe(const void *key, struct pml_subscriber *subscriber);
+
+static inline struct pml_code *pml_code_retain(struct pml_code *code)
+{
+    code->references++;
+    return code;
+}
+
+void pml_code_release(struct pml_code *code);
+
+#endif

@@ -1,0 +1,52 @@
+/* Every difference between Python versions that the extension meets, and only here. */
+#ifndef PML_COMPAT_H
+#define PML_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h> /* PyFrame_GetBack, PyFrame_Type: not in Python.h on 3.10 */
+
+/* A module slot: the extension's state is process-wide, one interpreter at a time. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define PML_ONE_INTERPRETER {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#else
+#define PML_ONE_INTERPRETER
+#endif
+
+/* This thread's trace function and its object (borrowed): fields of the public thread state structure. */
+static inline Py_tracefunc pml_trace_function(void)
+{
+    return PyThreadState_Get()->c_tracefunc;
+}
+
+static inline PyObject *pml_trace_object(void)
+{
+    return PyThreadState_Get()->c_traceobj;
+}
+
+/* A pending exception, set aside and put back. */
+struct pml_exception {
+    PyObject *type, *value, *traceback;
+};
+
+static inline struct pml_exception pml_exception_take(void)
+{
+    struct pml_exception e = {NULL, NULL, NULL};
+#if PY_VERSION_HEX >= 0x030C0000
+    e.value = PyErr_GetRaisedException();
+#else
+    PyErr_Fetch(&e.type, &e.value, &e.traceback);
+#endif
+    return e;
+}
+
+static inline void pml_exception_put(struct pml_exception e)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(e.value);
+#else
+    PyErr_Restore(e.type, e.value, e.traceback);
+#endif
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* One thread's stack of open segments (see framestack.h). */
+#include "framestack.h"
+
+#include <stdlib.h>
+
+static bool reserve(struct pml_stack *stack)
+{
+    if (stack->depth < stack->capacity)
+        return true;
+    int capacity = stack->capacity ? stack->capacity * 2 : 8;
+    struct pml_frame **grown = realloc(stack->frame, (size_t)capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    for (int i = stack->capacity; i < capacity; i++)
+        grown[i] = NULL;
+    stack->frame = grown;
+    stack->capacity = capacity;
+    return true;
+}
+
+struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct pml_code *code)
+{
+    if (!reserve(stack))
+        return NULL;
+    struct pml_frame *frame = stack->frame[stack->depth];
+    if (!frame) {
+        frame = calloc(1, sizeof *frame);
+        if (!frame)
+            return NULL;
+        stack->frame[stack->depth] = frame;
+    }
+    struct pml_frame *outer = pml_stack_top(stack);
+    if (outer)
+        pml_window_unlink(&outer->window);
+    pml_window_link(&frame->window);
+    stack->depth++;
+    frame->id = id;
+    frame->code = code;
+    frame->raised = false;
+    return frame;
+}
+
+void pml_stack_pop(struct pml_stack *stack)
+{
+    struct pml_frame *frame = stack->frame[--stack->depth];
+    struct pml_frame *outer = pml_stack_top(stack);
+    pml_window_unlink(&frame->window);
+    if (outer) {
+        pml_window_absorb(&outer->window, &frame->window);
+        pml_window_link(&outer->window);
+    }
+    pml_marks_stop(&frame->window.marks);
+    pml_code_release(frame->code);
+    frame->code = NULL;
+}
+
+int pml_stack_find(const struct pml_stack *stack, const void *id)
+{
+    for (int i = stack->depth - 1; i >= 0; i--)
+        if (stack->frame[i]->id == id)
+            return i;
+    return -1;
+}
+
+void pml_stack_cut(struct pml_stack *stack, int depth)
+{
+    while (stack->depth > depth)
+        pml_stack_pop(stack);
+}
+
+void pml_stack_free(struct pml_stack *stack)
+{
+    pml_stack_cut(stack, 0);
+    for (int i = 0; i < stack->capacity && stack->frame[i]; i++) {
+        pml_marks_free(&stack->frame[i]->window.marks);
+        free(stack->frame[i]);
+    }
+    free(stack->frame);
+    *stack = (struct pml_stack){.frame = NULL};
+}

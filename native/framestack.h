@@ -1,0 +1,44 @@
+/* One thread's stack of open segments, one entry a profiled frame that is running. Needs the GIL.
+ *
+ * A frame is known by its address alone: it is never dereferenced and no reference is held. An entry exists only from
+ * the frame's CALL event to its RETURN event, while the frame cannot go away. Entries are kept for reuse, so that a
+ * call allocates nothing once the stack has been as deep before.
+ */
+#ifndef PML_FRAMESTACK_H
+#define PML_FRAMESTACK_H
+
+#include "codemap.h"
+#include "meter.h"
+
+struct pml_frame {
+    const void *id;
+    struct pml_code *code;
+    int line;
+    bool raised;     /* the last event was an exception */
+    bool sampled;    /* statistics are read at both ends of the open segment */
+    uint64_t opened; /* `pml_recording_starts` when the segment began */
+    struct pml_window window;
+};
+
+struct pml_stack {
+    struct pml_frame **frame;
+    int depth;
+    int capacity;
+};
+
+static inline struct pml_frame *pml_stack_top(const struct pml_stack *stack)
+{
+    return stack->depth ? stack->frame[stack->depth - 1] : NULL;
+}
+
+/* The new innermost frame, its window linked in place of the one around it; NULL when memory runs out. Takes over
+ * one reference to `code`. */
+struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct pml_code *code);
+/* Drop the innermost frame; its peaks pass to the frame around it. */
+void pml_stack_pop(struct pml_stack *stack);
+/* Index of a frame, or -1. */
+int pml_stack_find(const struct pml_stack *stack, const void *id);
+void pml_stack_cut(struct pml_stack *stack, int depth);
+void pml_stack_free(struct pml_stack *stack);
+
+#endif

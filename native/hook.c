@@ -1,0 +1,392 @@
+/* The trace function (PyEval_SetTrace): one hook a thread, above whatever tracer was there.
+ *
+ * Ownership: the thread's state dict owns the hook; while installed, the interpreter holds one more reference. The hook
+ * owns the tracer below it. Frames are never kept, only compared by address.
+ * It never raises, creates no Python object and calls no Python on a LINE event, except where PyTorch's statistics must
+ * be read (allocator_stats.c).
+ */
+#include "state.h"
+
+static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
+
+/* ---- events ---- */
+
+static void close_segment(PmlHook *hook, struct pml_frame *top)
+{
+    pml_settle(hook->state, top->sampled);
+    pml_segment_record(top, NULL);
+}
+
+static struct pml_frame *frame_around(const PmlHook *hook)
+{
+    return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
+}
+
+static void on_line(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (!top || top->id != frame)
+        return;
+    int line = PyFrame_GetLineNumber(frame);
+    bool again = top->raised && line == top->line;
+    top->raised = false;
+    if (line < 0 || again)
+        return;
+    bool sample = pml_segment_wants_sample(top->code, line);
+    pml_settle(hook->state, sample || top->sampled);
+    pml_segment_record(top, NULL);
+    struct pml_frame *outer = frame_around(hook);
+    if (outer && top->window.ticks != pml_meter_ticks())
+        pml_window_absorb(&outer->window, &top->window);
+    pml_segment_open(top, line, sample, outer);
+    pml_segment_hit(top);
+}
+
+/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it. */
+static void on_exception(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (top && top->id == frame)
+        top->raised = true;
+}
+
+static void count_call(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->recording)
+            code->subscriber[i]->calls++;
+}
+
+static void fail_recorders(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        code->subscriber[i]->recorder->failed = true;
+}
+
+/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. */
+static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
+{
+    bool sample = pml_segment_wants_sample(code, line);
+    pml_settle(hook->state, sample);
+    struct pml_frame *outer = pml_stack_top(&hook->stack);
+    struct pml_frame *top = pml_stack_push(&hook->stack, frame, code);
+    if (!top) {
+        fail_recorders(code);
+        return;
+    }
+    pml_code_retain(code);
+    pml_segment_open(top, line, sample, outer);
+}
+
+static void on_call(PmlHook *hook, PyFrameObject *frame)
+{
+    PyCodeObject *object = PyFrame_GetCode(frame);
+    struct pml_code *code = pml_codemap_find(object);
+    if (code && pml_code_recorded(code)) {
+        int stale = pml_stack_find(&hook->stack, frame);
+        if (stale >= 0) /* its RETURN was lost */
+            pml_stack_cut(&hook->stack, stale);
+        int line = PyFrame_GetLineNumber(frame);
+        if (line == object->co_firstlineno)
+            count_call(code);
+        open_frame(hook, frame, code, line);
+    }
+    Py_DECREF(object); /* the frame holds it */
+}
+
+static void on_return(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (!top)
+        return;
+    if (top->id != frame) {
+        int index = pml_stack_find(&hook->stack, frame);
+        if (index < 0)
+            return;
+        pml_stack_cut(&hook->stack, index + 1);
+        top = pml_stack_top(&hook->stack);
+    }
+    close_segment(hook, top);
+    pml_stack_pop(&hook->stack);
+}
+
+/* ---- installing ---- */
+
+static bool installed(const PmlHook *hook)
+{
+    return pml_trace_object() == (const PyObject *)hook;
+}
+
+static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
+{
+    PyObject *old = hook->below_object;
+    hook->below = function;
+    hook->below_object = Py_XNewRef(object);
+    Py_XDECREF(old);
+}
+
+static void install(PmlHook *hook)
+{
+    if (!installed(hook))
+        set_below(hook, pml_trace_function(), pml_trace_object());
+    PyEval_SetTrace(trace, (PyObject *)hook);
+}
+
+static void take_down(PmlHook *hook)
+{
+    if (installed(hook))
+        PyEval_SetTrace(hook->below, hook->below_object);
+    set_below(hook, NULL, NULL);
+    pml_stack_cut(&hook->stack, 0);
+    hook->adopted = false;
+}
+
+static void leave(PmlHook *hook, int entries)
+{
+    if (hook->depth == 0)
+        return;
+    if (!installed(hook))
+        pml_tracers_interrupted(hook->state);
+    hook->depth = hook->depth > entries ? hook->depth - entries : 0;
+    if (hook->depth == 0)
+        take_down(hook);
+}
+
+/* What another thread decided for this one is done here. True if the hook is gone. */
+static bool catch_up(PmlHook *hook)
+{
+    int entries = hook->leaving;
+    hook->leaving = 0;
+    if (hook->adopted && hook->state->enabled == 0) {
+        hook->adopted = false;
+        entries++;
+    }
+    if (entries)
+        leave(hook, entries);
+    return hook->depth == 0;
+}
+
+/* The tracer below may have replaced or removed itself: what it left is below us from now on. */
+static void stay_on_top(PmlHook *hook)
+{
+    if (installed(hook) || hook->depth == 0)
+        return;
+    struct pml_exception pending = pml_exception_take();
+    install(hook);
+    pml_exception_put(pending);
+}
+
+static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
+{
+    PyObject *object = Py_XNewRef(hook->below_object);
+    int result = hook->below(object, frame, what, arg);
+    stay_on_top(hook);
+    Py_XDECREF(object);
+    return result;
+}
+
+static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+{
+    PmlHook *hook = (PmlHook *)self;
+    if ((hook->leaving || hook->adopted) && catch_up(hook)) {
+        Py_tracefunc next = pml_trace_function();
+        return next ? next(pml_trace_object(), frame, what, arg) : 0;
+    }
+    switch (what) {
+    case PyTrace_LINE: on_line(hook, frame); break;
+    case PyTrace_CALL: on_call(hook, frame); break;
+    case PyTrace_RETURN: on_return(hook, frame); break;
+    case PyTrace_EXCEPTION: on_exception(hook, frame); break;
+    default: break;
+    }
+    return hook->below ? call_below(hook, frame, what, arg) : 0;
+}
+
+/* ---- the Python object ---- */
+
+static PmlHook *hook_new(struct pml_state *state)
+{
+    PmlHook *hook = (PmlHook *)state->hook_type->tp_alloc(state->hook_type, 0);
+    if (!hook)
+        return NULL;
+    hook->state = state;
+    hook->thread = PyThread_get_thread_ident();
+    hook->next = state->hooks;
+    state->hooks = hook;
+    return hook;
+}
+
+/* This thread's hook, borrowed from the thread's state. */
+static PmlHook *hook_of_thread(struct pml_state *state)
+{
+    PyObject *dict = PyThreadState_GetDict();
+    if (!dict) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread has no Python state to trace");
+        return NULL;
+    }
+    PyObject *hook = PyDict_GetItemWithError(dict, state->hook_key);
+    if (hook || PyErr_Occurred())
+        return (PmlHook *)hook;
+    PmlHook *fresh = hook_new(state);
+    if (fresh && PyDict_SetItem(dict, state->hook_key, (PyObject *)fresh) < 0)
+        Py_CLEAR(fresh);
+    Py_XDECREF(fresh);
+    return fresh;
+}
+
+/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost one of
+ * the others is brought to the line that it stands on. `frame` is where the thread is. */
+static void resynchronise(PmlHook *hook, PyFrameObject *frame)
+{
+    int found = 0;
+    PyFrameObject *at = (PyFrameObject *)Py_XNewRef((PyObject *)frame);
+    while (at && found == 0) {
+        found = pml_stack_find(&hook->stack, at) + 1;
+        if (found) {
+            pml_stack_cut(&hook->stack, found);
+            if (at != frame && PyFrame_GetLineNumber(at) != hook->stack.frame[found - 1]->line)
+                on_line(hook, at);
+        }
+        PyFrameObject *back = PyFrame_GetBack(at);
+        Py_DECREF(at);
+        at = back;
+    }
+    Py_XDECREF(at);
+    if (!found)
+        pml_stack_cut(&hook->stack, 0);
+}
+
+/* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
+ * `sys.settrace(None)` or a failing Python tracer removed is armed again; another tracer's place is not taken. */
+PyObject *pml_hook_enter(struct pml_state *state)
+{
+    PmlHook *hook = hook_of_thread(state);
+    if (!hook)
+        return NULL;
+    bool lost = hook->depth > 0 && !pml_trace_function();
+    if (lost) {
+        pml_tracers_interrupted(state);
+        resynchronise(hook, PyEval_GetFrame());
+    }
+    if (hook->depth++ == 0 || lost)
+        install(hook);
+    return Py_NewRef((PyObject *)hook);
+}
+
+int pml_hook_adopt(struct pml_state *state)
+{
+    PmlHook *hook = hook_of_thread(state);
+    if (!hook)
+        return -1;
+    if (hook->adopted)
+        return 0;
+    hook->adopted = true;
+    if (hook->depth++ == 0)
+        install(hook);
+    return 0;
+}
+
+bool pml_hook_displaced(const PmlHook *hook)
+{
+    return hook->depth > 0 && hook->thread == PyThread_get_thread_ident() && !installed(hook);
+}
+
+void pml_hook_after_fork(struct pml_state *state)
+{
+    pml_meter_forget_windows();
+    for (PmlHook *hook = state->hooks; hook; hook = hook->next) {
+        bool own = installed(hook);
+        for (int i = 0; i < hook->stack.depth; i++)
+            hook->stack.frame[i]->window.next = hook->stack.frame[i]->window.prev = &hook->stack.frame[i]->window;
+        hook->depth = hook->leaving = 0;
+        if (own)
+            take_down(hook);
+        else
+            pml_stack_cut(&hook->stack, 0);
+    }
+}
+
+/* From another thread it takes effect at the hook's next event. */
+void pml_hook_leave(PmlHook *hook)
+{
+    if (hook->thread == PyThread_get_thread_ident())
+        leave(hook, 1);
+    else
+        hook->leaving++;
+}
+
+static int event_of(PyObject *name)
+{
+    static const char *const names[] = {"call", "exception", "line", "return"};
+    static const int events[] = {PyTrace_CALL, PyTrace_EXCEPTION, PyTrace_LINE, PyTrace_RETURN};
+    for (int i = 0; i < 4; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
+            return events[i];
+    return -1;
+}
+
+/* Called as a Python trace function, when a program takes `sys.gettrace()` away and puts it back with `sys.settrace`:
+ * the C trace function takes its place again. */
+static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PmlHook *hook = (PmlHook *)self;
+    PyObject *frame, *event, *arg;
+    if (!PyArg_ParseTuple(args, "O!OO:trace", &PyFrame_Type, &frame, &event, &arg))
+        return NULL;
+    if (hook->depth == 0 || hook->thread != PyThread_get_thread_ident()) {
+        PyEval_SetTrace(NULL, NULL);
+        Py_RETURN_NONE;
+    }
+    resynchronise(hook, (PyFrameObject *)frame);
+    PyEval_SetTrace(trace, self);
+    int what = event_of(event);
+    if (what >= 0 && trace(self, (PyFrameObject *)frame, what, arg) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static int hook_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((PmlHook *)self)->below_object);
+    return 0;
+}
+
+static int hook_clear(PyObject *self)
+{
+    Py_CLEAR(((PmlHook *)self)->below_object);
+    ((PmlHook *)self)->below = NULL;
+    return 0;
+}
+
+static void hook_dealloc(PyObject *self)
+{
+    PmlHook *hook = (PmlHook *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    for (PmlHook **link = &hook->state->hooks; *link; link = &(*link)->next)
+        if (*link == hook) {
+            *link = hook->next;
+            break;
+        }
+    hook_clear(self);
+    pml_stack_free(&hook->stack);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot hook_slots[] = {
+    {Py_tp_doc, "One thread's trace hook."},
+    {Py_tp_call, hook_call},
+    {Py_tp_traverse, hook_traverse},
+    {Py_tp_clear, hook_clear},
+    {Py_tp_dealloc, hook_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pml_hook_spec = {
+    .name = "pytorch_memlab_c._native.Hook",
+    .basicsize = sizeof(PmlHook),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = hook_slots,
+};

@@ -1,0 +1,74 @@
+/* The line counters of one code object in one profiler: a dense array, so memory depends on lines, not on hits.
+ * Needs the GIL.
+ */
+#ifndef PML_LINETABLE_H
+#define PML_LINETABLE_H
+
+#include "meter.h"
+
+#define PML_TARGET_SLOT 0 /* slot 1 + d is device d */
+
+struct pml_line_stats {
+    int64_t runs; /* segments */
+    int64_t peak[PML_METRICS];
+    int64_t level[PML_METRICS]; /* highest value at the end of a segment */
+    int64_t net_first;
+    int64_t net_sum;
+    int64_t net_max;
+    int64_t net_last;
+    int64_t gross;
+    int64_t count;
+};
+
+/* Statistics columns of one line and slot; `known` tells whether any were read. */
+struct pml_line_extra {
+    bool known;
+    int64_t value[];
+};
+
+struct pml_linetable {
+    int first_line;
+    int lines;
+    int extras;
+    const int *extra_column; /* borrowed from the recorder */
+    uint64_t *hits;
+    uint64_t *charged; /* a bit for each device that was the target when a segment ended */
+    int64_t *sampled;  /* segments in which something happened and statistics were read */
+    uint64_t *extra_moment; /* the meter's ticks and the target when statistics columns were last recorded */
+    struct pml_line_stats *stats[1 + PML_MAX_DEVICES];
+    char *extra[1 + PML_MAX_DEVICES];
+};
+
+/* Lines outside [first_line, last_line] are not counted. NULL when memory runs out. */
+struct pml_linetable *pml_linetable_new(int first_line, int last_line, int extras, const int *extra_column);
+void pml_linetable_free(struct pml_linetable *table);
+void pml_linetable_clear(struct pml_linetable *table);
+
+static inline bool pml_linetable_has(const struct pml_linetable *table, int line)
+{
+    return (unsigned)line - (unsigned)table->first_line < (unsigned)table->lines;
+}
+
+static inline void pml_linetable_hit(struct pml_linetable *table, int line)
+{
+    if (pml_linetable_has(table, line))
+        table->hits[line - table->first_line]++;
+}
+
+/* One segment of a line ends, with the levels of this moment; `target` is the device that it is charged to. False
+ * when memory runs out: the segment is then lost. */
+bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window,
+                          const struct pml_levels *ends, int target);
+
+/* The same segment's statistics columns, where they were read. */
+bool pml_linetable_record_extra(struct pml_linetable *table, int line, const struct pml_window *window, int target);
+
+static inline const struct pml_line_stats *pml_linetable_stats(const struct pml_linetable *table, int line, int slot)
+{
+    const struct pml_line_stats *stats = table->stats[slot];
+    return stats && stats[line - table->first_line].runs ? &stats[line - table->first_line] : NULL;
+}
+
+const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot);
+
+#endif

@@ -1,0 +1,266 @@
+/* Module initialisation, module state and the method table; no logic. */
+#include "state.h"
+
+#include <pthread.h>
+
+#include "blocks.h"
+#include "events.h"
+#include "pending.h"
+
+static struct PyModuleDef definition;
+
+struct pml_state *pml_state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+static PyObject *enter(PyObject *module, PyObject *unused)
+{
+    PyObject *hook = pml_hook_enter(pml_state_of(module));
+    if (hook)
+        return hook;
+    PyErr_Clear(); /* the program goes on unprofiled */
+    pml_tracers_failed(pml_state_of(module));
+    Py_RETURN_NONE;
+}
+
+static PyObject *leave(PyObject *module, PyObject *hook)
+{
+    if (Py_IS_TYPE(hook, pml_state_of(module)->hook_type))
+        pml_hook_leave((PmlHook *)hook);
+    Py_RETURN_NONE;
+}
+
+static PyObject *adopt_thread(PyObject *module, PyObject *unused)
+{
+    if (pml_hook_adopt(pml_state_of(module)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *follow_new_threads(PyObject *module, PyObject *change)
+{
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred())
+        return NULL;
+    struct pml_state *state = pml_state_of(module);
+    state->enabled = state->enabled + by > 0 ? state->enabled + (int)by : 0;
+    Py_RETURN_NONE;
+}
+
+/* A device slot argument; -1 with an exception set when it is out of range. */
+static int device_slot(PyObject *object)
+{
+    long slot = PyLong_AsLong(object);
+    if (slot >= 0 && slot < PML_MAX_DEVICES)
+        return (int)slot;
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "device slot %ld is not in 0 to %d", slot, PML_MAX_DEVICES - 1);
+    return -1;
+}
+
+static PyObject *set_target(PyObject *module, PyObject *device)
+{
+    int slot = device_slot(device);
+    if (slot < 0)
+        return NULL;
+    pml_target_device = slot;
+    Py_RETURN_NONE;
+}
+
+static PyObject *install_events(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(pml_events_install());
+}
+
+static PyObject *seed_cpu(PyObject *module, PyObject *args)
+{
+    unsigned long long pointer;
+    long long size;
+    if (!PyArg_ParseTuple(args, "KL:seed_cpu", &pointer, &size))
+        return NULL;
+    return PyBool_FromLong(pml_events_seed_cpu((void *)(uintptr_t)pointer, size));
+}
+
+static PyObject *seed_device(PyObject *module, PyObject *args)
+{
+    PyObject *device;
+    long long level[PML_METRICS];
+    if (!PyArg_ParseTuple(args, "OLLL:seed_device", &device, &level[PML_ACTIVE], &level[PML_ALLOCATED],
+                          &level[PML_RESERVED]))
+        return NULL;
+    int slot = device_slot(device);
+    if (slot < 0)
+        return NULL;
+    bool fresh = !pml_meter_used(slot);
+    for (int m = 0; fresh && m < PML_METRICS; m++)
+        pml_meter_adjust(slot, m, level[m]);
+    return PyBool_FromLong(fresh);
+}
+
+static PyObject *inject_event(PyObject *module, PyObject *args)
+{
+    PyObject *device;
+    long long size, allocated = 0, reserved = 0;
+    if (!PyArg_ParseTuple(args, "OL|LL:inject_event", &device, &size, &allocated, &reserved))
+        return NULL;
+    int slot = device_slot(device);
+    if (slot < 0)
+        return NULL;
+    if (slot == PML_CPU)
+        pml_meter_move(slot, size);
+    else
+        pml_meter_set(slot, size, (int64_t[PML_METRICS]){allocated, allocated, reserved});
+    Py_RETURN_NONE;
+}
+
+static PyObject *levels(PyObject *module, PyObject *device)
+{
+    int slot = device_slot(device);
+    if (slot < 0)
+        return NULL;
+    struct pml_levels now;
+    pml_settle(pml_state_of(module), false);
+    pml_meter_read(slot, &now);
+    return Py_BuildValue("(LLLLL)", (long long)now.level[PML_ACTIVE], (long long)now.level[PML_ALLOCATED],
+                         (long long)now.level[PML_RESERVED], (long long)now.gross, (long long)now.count);
+}
+
+static PyObject *devices_used(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    for (int d = 0; list && d < pml_meter_devices(); d++) {
+        if (!pml_meter_used(d))
+            continue;
+        PyObject *slot = PyLong_FromLong(d);
+        if (!slot || PyList_Append(list, slot) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(slot);
+    }
+    return list;
+}
+
+static PyObject *after_fork_child(PyObject *module, PyObject *unused)
+{
+    struct pml_state *state = pml_state_of(module);
+    state->enabled = 0;
+    state->statistics.reading = false;
+    pml_hook_after_fork(state);
+    pml_tracers_after_fork(state);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"enter", enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
+    {"leave", leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
+    {"adopt_thread", adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
+    {"follow_new_threads", follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},
+    {"set_target", set_target, METH_O, "The device slot that a line is charged to when it ends."},
+    {"install_events", install_events, METH_NOARGS, "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
+    {"seed_cpu", seed_cpu, METH_VARARGS, "seed_cpu(pointer, bytes): a block allocated before."},
+    {"seed_device", seed_device, METH_VARARGS, "seed_device(slot, active, allocated, reserved): levels before."},
+    {"inject_event", inject_event, METH_VARARGS,
+     "inject_event(slot, size, allocated=0, reserved=0): an allocator event with made-up bytes, for tests."},
+    {"levels", levels, METH_O, "(active, allocated, reserved, gross bytes, allocations) of a device slot, now."},
+    {"devices_used", devices_used, METH_NOARGS, "Device slots on which anything was seen."},
+    {"connect_statistics", pml_statistics_connect, METH_VARARGS, "connect_statistics(read, reset, devices)."},
+    {"use_statistics_only", pml_statistics_only, METH_O, "Measure accelerators by statistics instead of events."},
+    {"add_column", pml_statistics_add_column, METH_VARARGS, "add_column(path, kind) -> id; 0 peak, 1 level, 2 count."},
+    {"sample", pml_statistics_sample, METH_NOARGS, "Read the statistics now; False if reading ever failed."},
+    {"kept_peaks", pml_statistics_kept, METH_O, "Peaks of a device that resets of the profiler have hidden, or None."},
+    {"forget_peaks", pml_statistics_forget, METH_O, "Drop them: the user has reset the peaks."},
+    {"merge_peaks", pml_statistics_merge_peaks, METH_VARARGS, "merge_peaks(into, from): the higher of each peak."},
+    {"walk_instances", pml_walk_instances, METH_O, "All live objects of a type, by their types alone."},
+    {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
+    {NULL, NULL, 0, NULL},
+};
+
+static void before_fork(void)
+{
+    pml_blocks_lock_all();
+    pml_pending_lock();
+}
+
+static void after_fork(void)
+{
+    pml_pending_unlock();
+    pml_blocks_unlock_all();
+}
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
+{
+    *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    return *type ? PyModule_AddType(module, *type) : -1;
+}
+
+static int execute(PyObject *module)
+{
+    static bool registered;
+    struct pml_state *state = pml_state_of(module);
+    if (add_type(module, &pml_hook_spec, &state->hook_type) < 0 ||
+        add_type(module, &pml_tracer_spec, &state->tracer_type) < 0)
+        return -1;
+    state->hook_key = PyUnicode_FromString("pytorch_memlab_c.hook");
+    state->statistics.kept = PyDict_New();
+    state->statistics.columns = PyList_New(0);
+    if (!state->hook_key || !state->statistics.kept || !state->statistics.columns)
+        return -1;
+    if (!registered && pthread_atfork(before_fork, after_fork, after_fork) == 0)
+        registered = true;
+    return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct pml_state *state = pml_state_of(module);
+    Py_VISIT(state->hook_type);
+    Py_VISIT(state->tracer_type);
+    Py_VISIT(state->statistics.read);
+    Py_VISIT(state->statistics.reset);
+    Py_VISIT(state->statistics.devices);
+    Py_VISIT(state->statistics.kept);
+    Py_VISIT(state->statistics.columns);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    struct pml_state *state = pml_state_of(module);
+    Py_CLEAR(state->hook_type);
+    Py_CLEAR(state->tracer_type);
+    Py_CLEAR(state->hook_key);
+    Py_CLEAR(state->statistics.read);
+    Py_CLEAR(state->statistics.reset);
+    Py_CLEAR(state->statistics.devices);
+    Py_CLEAR(state->statistics.kept);
+    Py_CLEAR(state->statistics.columns);
+    return 0;
+}
+
+static void release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+    PML_ONE_INTERPRETER
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_native",
+    .m_doc = "The engine: allocator events, the trace hook, and line counters.",
+    .m_size = sizeof(struct pml_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = release,
+};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,150 @@
+/* Freed blocks that wait for another stream (see pending.h). */
+#include "pending.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "meter.h"
+
+#define MOST_EVENTS 16
+
+/* CUDA events recorded on this thread since the allocator's last report. */
+static _Thread_local struct {
+    int count;
+    const void *event[MOST_EVENTS];
+} recorded;
+
+struct waiting {
+    struct waiting *next;
+    int device;
+    int left;
+    int64_t size;
+    const void *event[MOST_EVENTS];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct waiting *waiting;
+static _Atomic int waiting_count;
+static _Atomic int64_t bytes[PML_MAX_DEVICES];
+static _Atomic bool touched[PML_MAX_DEVICES];
+
+void pml_pending_recorded(const void *event)
+{
+    if (recorded.count < MOST_EVENTS)
+        recorded.event[recorded.count++] = event;
+}
+
+void pml_pending_allocated(void)
+{
+    recorded.count = 0;
+}
+
+static void change(int device, int64_t amount)
+{
+    atomic_fetch_add(&bytes[device], amount);
+    atomic_store(&touched[device], true);
+}
+
+void pml_pending_freed(int device, int64_t size)
+{
+    if (recorded.count == 0)
+        return;
+    struct waiting *block = malloc(sizeof *block);
+    if (block) {
+        *block = (struct waiting){.device = device, .left = recorded.count, .size = size};
+        for (int i = 0; i < recorded.count; i++)
+            block->event[i] = recorded.event[i];
+        pthread_mutex_lock(&mutex);
+        block->next = waiting;
+        waiting = block;
+        atomic_fetch_add(&waiting_count, 1);
+        pthread_mutex_unlock(&mutex);
+    }
+    change(device, size);
+    recorded.count = 0;
+}
+
+static void unlink_block(struct waiting **link)
+{
+    struct waiting *block = *link;
+    *link = block->next;
+    free(block);
+    atomic_fetch_sub(&waiting_count, 1);
+}
+
+static bool strike_out(struct waiting *block, const void *event)
+{
+    for (int i = 0; i < MOST_EVENTS; i++)
+        if (block->event[i] == event) {
+            block->event[i] = NULL;
+            block->left--;
+            return true;
+        }
+    return false;
+}
+
+int pml_pending_done(const void *event)
+{
+    int device = -1;
+    if (!event || atomic_load_explicit(&waiting_count, memory_order_acquire) == 0)
+        return device;
+    pthread_mutex_lock(&mutex);
+    for (struct waiting **link = &waiting; *link; link = &(*link)->next) {
+        struct waiting *block = *link;
+        if (!strike_out(block, event))
+            continue;
+        if (block->left == 0) {
+            device = block->device;
+            change(device, -block->size);
+            unlink_block(link);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&mutex);
+    return device;
+}
+
+int64_t pml_pending_bytes(int device)
+{
+    return atomic_load_explicit(&bytes[device], memory_order_relaxed);
+}
+
+bool pml_pending_unsure(int device)
+{
+    return atomic_load_explicit(&touched[device], memory_order_relaxed) || pml_pending_bytes(device) != 0;
+}
+
+static void drop_device(int device)
+{
+    for (struct waiting **link = &waiting; *link;) {
+        if ((*link)->device == device)
+            unlink_block(link);
+        else
+            link = &(*link)->next;
+    }
+}
+
+bool pml_pending_settle(int device, int64_t truth)
+{
+    atomic_store(&touched[device], false);
+    bool wrong = pml_pending_bytes(device) != truth;
+    if (wrong) {
+        pthread_mutex_lock(&mutex);
+        if (truth == 0)
+            drop_device(device);
+        atomic_store(&bytes[device], truth);
+        pthread_mutex_unlock(&mutex);
+    }
+    return wrong;
+}
+
+void pml_pending_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void pml_pending_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}

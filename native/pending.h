@@ -1,0 +1,32 @@
+/* Freed blocks that wait for another stream (`record_stream`): what sets active bytes apart from allocated bytes.
+ *
+ * The caching allocator records CUDA events inside a free, before it reports the free; it queries them at later
+ * allocations, and when the last one is done the block stops being active. No report tells of that end, so the event
+ * calls themselves are followed. A CUDA event recorded by anyone else looks alike until the next allocation: the
+ * figures are therefore checked against the allocator's statistics (allocator_stats.c) wherever `pml_pending_unsure`.
+ *
+ * Threads: any, with or without the GIL; one mutex, a leaf.
+ */
+#ifndef PML_PENDING_H
+#define PML_PENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void pml_pending_recorded(const void *event);
+/* Event done: the device whose pending bytes fell thereby, or -1. */
+int pml_pending_done(const void *event);
+/* An allocator report on this thread: a free takes the events recorded since the last report. */
+void pml_pending_freed(int device, int64_t size);
+void pml_pending_allocated(void);
+
+int64_t pml_pending_bytes(int device);
+/* True while pending bytes are not 0, or changed since `pml_pending_settle`. */
+bool pml_pending_unsure(int device);
+/* The truth, from the allocator's statistics; true if it differed from what was followed. */
+bool pml_pending_settle(int device, int64_t bytes);
+
+void pml_pending_lock(void);
+void pml_pending_unlock(void);
+
+#endif

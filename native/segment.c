@@ -1,0 +1,102 @@
+/* Segments (see segment.h). */
+#include "segment.h"
+
+uint64_t pml_recording_starts;
+int pml_target_device = 1; /* cuda:0 */
+
+bool pml_code_recorded(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->recording)
+            return true;
+    return false;
+}
+
+bool pml_segment_wants_sample(const struct pml_code *code, int line)
+{
+    for (int i = 0; i < code->subscribers; i++) {
+        const struct pml_subscriber *sub = code->subscriber[i];
+        if (sub->recorder->recording && sub->recorder->extras && pml_linetable_has(sub->table, line) &&
+            sub->table->sampled[line - sub->table->first_line] < sub->recorder->sample_runs)
+            return true;
+    }
+    return false;
+}
+
+static void lose_sample(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->extras)
+            code->subscriber[i]->recorder->failed = true;
+}
+
+/* The window's statistics columns begin anew. What they had belongs to the frame around as well: the reading that was
+ * made for this segment's beginning reached this window alone. */
+static bool begin_marks(struct pml_window *window, struct pml_frame *outer)
+{
+    if (outer)
+        pml_marks_absorb(&outer->window.marks, &window->marks);
+    return pml_marks_begin(&window->marks, pml_meter_devices());
+}
+
+void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
+{
+    struct pml_window *window = &frame->window;
+    bool tracked = sampled || (outer && outer->window.marks.active);
+    bool changed = window->ticks != pml_meter_ticks() || window->devices == 0;
+    bool unread = sampled && !frame->sampled; /* they began without a reading */
+    frame->line = line;
+    frame->opened = pml_recording_starts;
+    if (changed)
+        pml_window_restart(window);
+    if (!tracked)
+        pml_marks_stop(&window->marks);
+    else if (changed || unread || !window->marks.active)
+        tracked = begin_marks(window, outer);
+    frame->sampled = sampled && tracked;
+    if (sampled && !tracked)
+        lose_sample(frame->code);
+}
+
+static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
+{
+    struct pml_recorder *recorder = sub->recorder;
+    bool kept = pml_linetable_record(sub->table, frame->line, &frame->window, ends, pml_target_device);
+    if (frame->sampled && recorder->extras)
+        kept &= pml_linetable_record_extra(sub->table, frame->line, &frame->window, pml_target_device);
+    if (!kept)
+        recorder->failed = true;
+}
+
+static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
+{
+    return recorder->recording && recorder->started <= frame->opened;
+}
+
+void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)
+{
+    struct pml_levels ends[PML_MAX_DEVICES];
+    for (int d = 0; d < frame->window.devices; d++)
+        pml_meter_read(d, &ends[d]);
+    for (int i = 0; i < frame->code->subscribers; i++) {
+        struct pml_subscriber *sub = frame->code->subscriber[i];
+        if (counts(sub->recorder, frame) && (!only || sub->recorder == only))
+            record_for(frame, sub, ends);
+    }
+}
+
+void pml_segment_hit(const struct pml_frame *frame)
+{
+    for (int i = 0; i < frame->code->subscribers; i++)
+        if (counts(frame->code->subscriber[i]->recorder, frame))
+            pml_linetable_hit(frame->code->subscriber[i]->table, frame->line);
+}
+
+void pml_segment_flush(struct pml_stack *stack, const struct pml_recorder *recorder)
+{
+    for (int i = stack->depth - 1; i >= 0; i--) {
+        pml_segment_record(stack->frame[i], recorder);
+        if (i > 0)
+            pml_window_absorb(&stack->frame[i - 1]->window, &stack->frame[i]->window);
+    }
+}

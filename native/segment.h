@@ -1,0 +1,27 @@
+/* Segments: from one event of a frame to its next. Opening, closing, and giving each closed one to the profilers that
+ * count its code. Needs the GIL. The caller folds the meter before each call.
+ */
+#ifndef PML_SEGMENT_H
+#define PML_SEGMENT_H
+
+#include "framestack.h"
+
+/* Counts the starts of profilers; a segment is recorded only by those that were started before it opened. */
+extern uint64_t pml_recording_starts;
+/* The device that a segment is charged to when it ends. */
+extern int pml_target_device;
+
+/* True if any profiler of this code records now. */
+bool pml_code_recorded(const struct pml_code *code);
+/* True if some profiler wants statistics for the next segment of this line. */
+bool pml_segment_wants_sample(const struct pml_code *code, int line);
+
+/* `outer` is the frame around, or NULL; it gets what the frame's window knows of statistics columns and loses now. */
+void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
+/* Record the open segment, for all profilers or for one (`only`). The frame keeps its window. */
+void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only);
+void pml_segment_hit(const struct pml_frame *frame);
+/* Record what is open in every frame of a stack for a profiler that stops now. */
+void pml_segment_flush(struct pml_stack *stack, const struct pml_recorder *recorder);
+
+#endif

@@ -1,0 +1,90 @@
+/* The extension module's state, and what its C files offer each other. Everything here needs the GIL. */
+#ifndef PML_STATE_H
+#define PML_STATE_H
+
+#include "compat.h"
+
+#include <stdbool.h>
+
+#include "framestack.h"
+#include "segment.h"
+
+typedef struct PmlHook PmlHook;
+typedef struct PmlTracer PmlTracer;
+
+/* PyTorch's statistics of accelerators: the callables, the columns wanted, and the peaks kept for the user. */
+struct pml_statistics {
+    PyObject *read;    /* device index -> nested dict */
+    PyObject *reset;   /* device index -> None */
+    PyObject *devices; /* () -> how many devices are in use; 0 before the first */
+    PyObject *kept;    /* dict: device index -> nested dict of peaks that resets here have hidden */
+    PyObject *columns; /* list of paths, by column id */
+    bool only;         /* statistics instead of events */
+    bool reading;
+    bool failed;
+    uint64_t sampled; /* ticks at the last sample */
+};
+
+struct pml_state {
+    PyTypeObject *hook_type;
+    PyTypeObject *tracer_type;
+    PyObject *hook_key;
+    PmlHook *hooks;
+    PmlTracer *tracers;
+    int enabled; /* profilers that want every new thread followed */
+    struct pml_statistics statistics;
+};
+
+struct pml_state *pml_state_of(PyObject *module);
+
+/* hook.c: the trace function. One hook a thread. */
+struct PmlHook {
+    PyObject_HEAD
+    struct pml_state *state;
+    PmlHook *next;
+    unsigned long thread;
+    int depth;   /* entries not left yet */
+    int leaving; /* entries left by another thread: this thread takes its hook down at its next event */
+    bool adopted; /* entered for a thread that started while a profiler was enabled */
+    Py_tracefunc below; /* the tracer that was there, and is called after ours */
+    PyObject *below_object;
+    struct pml_stack stack;
+};
+
+extern PyType_Spec pml_hook_spec;
+PyObject *pml_hook_enter(struct pml_state *state);
+void pml_hook_leave(PmlHook *hook);
+int pml_hook_adopt(struct pml_state *state);
+/* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
+bool pml_hook_displaced(const PmlHook *hook);
+void pml_hook_after_fork(struct pml_state *state);
+
+/* tracer.c: one profiler's counters. */
+struct PmlTracer {
+    PyObject_HEAD
+    struct pml_state *state;
+    PmlTracer *next;
+    struct pml_recorder recorder;
+    PyObject *codes; /* list, in the order added: keeps them alive */
+    struct pml_subscriber **subscriber;
+};
+
+extern PyType_Spec pml_tracer_spec;
+void pml_tracers_interrupted(struct pml_state *state);
+void pml_tracers_failed(struct pml_state *state);
+void pml_tracers_after_fork(struct pml_state *state);
+
+/* allocator_stats.c: what events do not tell. */
+void pml_settle(struct pml_state *state, bool sample);
+PyObject *pml_statistics_connect(PyObject *module, PyObject *args);
+PyObject *pml_statistics_only(PyObject *module, PyObject *flag);
+PyObject *pml_statistics_add_column(PyObject *module, PyObject *args);
+PyObject *pml_statistics_sample(PyObject *module, PyObject *unused);
+PyObject *pml_statistics_kept(PyObject *module, PyObject *device);
+PyObject *pml_statistics_forget(PyObject *module, PyObject *device);
+PyObject *pml_statistics_merge_peaks(PyObject *module, PyObject *args);
+
+/* storage_walk.c */
+PyObject *pml_walk_instances(PyObject *module, PyObject *type);
+
+#endif

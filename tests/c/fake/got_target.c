@@ -1,0 +1,5 @@
+/* What the libraries of the GOT tests call. */
+int got_answer(int x)
+{
+    return x + 1;
+}
