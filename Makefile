@@ -1,0 +1,59 @@
+# What a developer can do. Everything sets itself up in $(VENV), is safe to repeat, and is quick the second time.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3.10 python3,$(if $(shell $p -c 'import venv' 2>/dev/null && echo yes),$p)))
+VENV ?= .venv
+# The CUDA build of PyTorch serves both: CPU tensors, and the simulated GPU. Empty: no PyTorch.
+TORCH ?= torch==2.14.1
+PYTEST_ARGS ?=
+BUILD := build/c
+
+py := $(VENV)/bin/python
+sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
+
+.PHONY: help demo test test-c asan valgrind tsan bench lint install clean
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: install ## profile a real training step, on CPU tensors and on the simulated GPU
+	$(py) examples/train_transformer.py cpu
+	$(py) examples/train_transformer.py simulated
+
+test: install ## run the tests
+	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests
+
+install: $(VENV)/.installed ## set up the environment and build the package in it
+
+$(VENV)/.environment:
+	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
+	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
+	$(PYTHON) -m venv $(VENV)
+	$(py) -m pip install --quiet --disable-pip-version-check $(TORCH) -r tests/requirements.txt
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.environment $(sources)
+	$(py) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+test-c: install ## C unit tests
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/plain
+
+asan: install ## C unit tests with AddressSanitizer and UBSan
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/asan -DPML_SANITIZE=ON
+
+tsan: install ## C unit tests with ThreadSanitizer
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/tsan -DCMAKE_C_FLAGS=-fsanitize=thread
+
+valgrind: install ## C unit tests under valgrind
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" VALGRIND=1 sh tests/c/run.sh $(BUILD)/valgrind
+
+bench: install ## what a line costs, beside pytorch_memlab
+	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2
+	$(py) benchmarks/line_overhead.py
+
+lint: install ## ruff, mypy, and the rules for C files
+	$(py) -m ruff check .
+	$(py) -m ruff format --check .
+	$(py) -m mypy pytorch_memlab_c
+	sh tests/c/lint.sh
+
+clean: ## remove the environment and all builds
+	rm -rf $(VENV) build

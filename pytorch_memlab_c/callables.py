@@ -1,0 +1,98 @@
+"""The kinds of callables that can be profiled: finding the code inside them, and putting a wrapper inside without
+changing their kind."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+Wrap = Callable[[FunctionType], FunctionType]
+_LRU_CACHE = type(functools.lru_cache(lambda: None))
+
+
+def functions_of(target: Any) -> Iterator[FunctionType]:
+    """The plain functions whose lines `target` runs, innermost of any decorators (`__wrapped__`).
+
+    Takes functions, bound methods, classmethod, staticmethod, property, cached_property, partial, partialmethod and
+    functions under lru_cache. Raises `TypeError` for anything else.
+    """
+    if isinstance(target, FunctionType):
+        yield inspect.unwrap(target)
+        return
+    parts = _parts(target)
+    if not parts:
+        raise TypeError(_not_a_function(target))
+    for part in parts:
+        yield from functions_of(part)
+
+
+def _parts(target: Any) -> list[Any]:
+    if isinstance(target, property):
+        return [part for part in (target.fget, target.fset, target.fdel) if part is not None]
+    if isinstance(target, (classmethod, staticmethod, MethodType)):
+        return [target.__func__]
+    if isinstance(target, (functools.partial, functools.partialmethod, functools.cached_property)):
+        return [target.func]
+    if isinstance(target, _LRU_CACHE):
+        return [target.__wrapped__]
+    return []
+
+
+def _not_a_function(target: Any) -> str:
+    text = f"cannot profile {_describe(target)}: it has no Python code of its own"
+    if isinstance(target, type):
+        return text + "; name the methods to profile"
+    if inspect.isbuiltin(target) or type(target).__name__ in ("method_descriptor", "wrapper_descriptor"):
+        return text + " (it is written in C); profile the Python function that calls it"
+    if callable(getattr(type(target), "forward", None)):
+        return text + "; a module is profiled by its method: give module.forward"
+    if callable(target):
+        return text + f"; give type(obj).__call__ ({type(target).__qualname__}.__call__)"
+    return text + "; give a function or method, not the result of calling it"
+
+
+def _describe(target: Any) -> str:
+    name = getattr(target, "__qualname__", None)
+    return f"{name!r}" if isinstance(name, str) else f"an object of type {type(target).__qualname__!r}"
+
+
+def rewrap(target: Any, wrap: Wrap) -> Any:
+    """The same kind of object as `target`, with `wrap` applied to the functions inside it."""
+    if isinstance(target, FunctionType):
+        return wrap(target)
+    if isinstance(target, MethodType):
+        return MethodType(rewrap(target.__func__, wrap), target.__self__)
+    if isinstance(target, (classmethod, staticmethod)):
+        return type(target)(rewrap(target.__func__, wrap))
+    if isinstance(target, property):
+        return _rewrap_property(target, wrap)
+    if isinstance(target, functools.cached_property):
+        return _like(type(target)(rewrap(target.func, wrap)), target)
+    if isinstance(target, (functools.partial, functools.partialmethod)):
+        return _like(type(target)(rewrap(target.func, wrap), *target.args, **target.keywords), target)
+    if isinstance(target, _LRU_CACHE):
+        cached = functools.lru_cache(**target.cache_parameters())(rewrap(target.__wrapped__, wrap))
+        return functools.update_wrapper(cached, target)
+    raise TypeError(_not_a_function(target))
+
+
+def _rewrap_property(target: property, wrap: Wrap) -> property:
+    if not _parts(target):
+        raise TypeError(_not_a_function(target))
+    fget, fset, fdel = (part and rewrap(part, wrap) for part in (target.fget, target.fset, target.fdel))
+    return type(target)(fget, fset, fdel, target.__doc__)
+
+
+def _like(fresh: Any, target: Any) -> Any:
+    """`fresh` with the attributes of `target` that are not the function."""
+    fresh.__dict__.update({name: value for name, value in vars(target).items() if name != "func"})
+    return fresh
+
+
+def line_range(code: CodeType) -> tuple[int, int]:
+    """First and last line that the code object has instructions for, the `def` line's included."""
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return min([*lines, code.co_firstlineno]), max([*lines, code.co_firstlineno])

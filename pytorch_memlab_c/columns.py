@@ -1,0 +1,161 @@
+"""The columns a report can show: their names, their device and where their value is kept.
+
+Own columns (``hits``, ``net``, ...) and the columns the allocator's events carry are fields of
+``records.Stats``; every other key of ``torch.cuda.memory_stats()`` needs the allocator's
+statistics and must be asked for before the program runs. torch is never imported here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import sys
+from collections.abc import Iterable
+
+DEFAULT_COLUMNS: tuple[str, ...] = (
+    "active_bytes.all.peak",
+    "reserved_bytes.all.peak",
+    "net",
+    "hits",
+)
+DEFAULT_CPU_COLUMNS: tuple[str, ...] = ("tensor_bytes.peak", "net", "hits")
+
+#: Column -> field of ``Stats``, for columns that mean the same on every device.
+OWN_FIELDS: dict[str, str] = {
+    "runs": "runs",
+    "net": "net_sum",
+    "net.first": "net_first",
+    "net.max": "net_max",
+    "net.last": "net_last",
+    "allocated": "gross_bytes",
+    "allocations": "allocations",
+}
+#: Column -> field, on the CPU only (metric ``pytorch_tensor_bytes``).
+CPU_FIELDS: dict[str, str] = {
+    "tensor_bytes.peak": "allocated_peak",
+    "tensor_bytes.current": "allocated_current",
+}
+#: Column -> field, on CUDA devices only.
+CUDA_FIELDS: dict[str, str] = {
+    f"{kind}_bytes.all.{metric}": f"{kind}_{metric}"
+    for kind in ("active", "allocated", "reserved")
+    for metric in ("peak", "current")
+}
+
+_STATISTICS = (
+    "allocation",
+    "segment",
+    "active",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "active_bytes",
+    "inactive_split_bytes",
+    "requested_bytes",
+)
+_POOLS = ("all", "large_pool", "small_pool")
+_METRICS = ("current", "peak", "allocated", "freed")
+_COUNTERS = (
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+    "num_device_alloc",
+    "num_device_free",
+    "num_oom_rejections",
+    "max_split_size",
+)
+
+
+def _memory_stats_keys() -> tuple[str, ...]:
+    """The keys of ``torch.cuda.memory_stats()`` that torch 2.1 and later have in common or add."""
+    pooled = map(".".join, itertools.product(_STATISTICS, _POOLS, _METRICS))
+    oversize = map(
+        ".".join, itertools.product(("oversize_allocations", "oversize_segments"), _METRICS)
+    )
+    return (*pooled, *oversize, *_COUNTERS)
+
+
+MEMORY_STATS_KEYS: tuple[str, ...] = _memory_stats_keys()
+_EVENT_COLUMNS = frozenset(("hits", *OWN_FIELDS, *CPU_FIELDS, *CUDA_FIELDS))
+
+
+def _live_keys() -> tuple[str, ...]:
+    """The keys the running torch has, where CUDA is already initialised; otherwise none."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    try:
+        if cuda is None or not cuda.is_initialized():
+            return ()
+        return tuple(cuda.memory_stats())
+    except Exception:  # a backend without statistics: the static list stands
+        return ()
+
+
+def valid_columns() -> tuple[str, ...]:
+    """Every valid column: own ones, CPU ones, then the keys of ``torch.cuda.memory_stats()``."""
+    own = ("hits", *OWN_FIELDS, *CPU_FIELDS)
+    return tuple(dict.fromkeys((*own, *MEMORY_STATS_KEYS, *_live_keys())))
+
+
+def check_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
+    """Return ``columns`` as a tuple without duplicates; a str alone is one column.
+
+    Raises:
+        ValueError: one of them is no column; the message names it, the nearest and all valid ones.
+    """
+    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+    unknown = [c for c in wanted if c not in _EVENT_COLUMNS and c not in MEMORY_STATS_KEYS]
+    if unknown:
+        valid = valid_columns()
+        for column in unknown:
+            if column not in valid:
+                raise ValueError(_unknown_column(column, valid))
+    return tuple(dict.fromkeys(wanted))
+
+
+def _unknown_column(column: object, valid: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(str(column), valid, n=3)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"unknown column {column!r}.{hint} Valid columns: {', '.join(valid)}"
+
+
+def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
+    """Those of ``columns`` that the allocator's events do not carry (they need its statistics).
+
+    Raises:
+        ValueError: one of them is no column.
+    """
+    return tuple(c for c in check_columns(columns) if c not in _EVENT_COLUMNS)
+
+
+def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> tuple[str, ...]:
+    """``columns``, checked, if all that need the allocator's statistics are in ``recorded``.
+
+    Raises:
+        ValueError: one does not exist, or was not recorded; the message says how to record it.
+    """
+    wanted = check_columns(columns)
+    missing = [c for c in extra_columns(wanted) if c not in recorded]
+    if missing:
+        raise ValueError(
+            f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
+            f"Ask for it before the program runs, with LineProfiler(..., columns={missing}) or "
+            f"@profile(columns={missing})"
+        )
+    return wanted
+
+
+def is_bytes(column: str) -> bool:
+    """Whether the column's values are bytes. ``max_split_size`` is a setting (-1: unlimited)."""
+    if column in OWN_FIELDS:
+        return column not in ("runs", "allocations")
+    return "bytes" in column.partition(".")[0]
+
+
+def default_columns(has_cpu: bool, has_cuda: bool) -> tuple[str, ...]:
+    """The default columns of a table whose rows belong to the CPU, to CUDA devices or to both."""
+    if not has_cpu:
+        return DEFAULT_COLUMNS
+    if not has_cuda:
+        return DEFAULT_CPU_COLUMNS
+    first_common = DEFAULT_COLUMNS.index("net")
+    return (*DEFAULT_COLUMNS[:first_common], "tensor_bytes.peak", *DEFAULT_COLUMNS[first_common:])

@@ -1,0 +1,201 @@
+"""``LineRecords``: what was counted for each line, from the engine's snapshot to its exports.
+
+Record types, tables, JSON and rendering have their own files; this one ties them together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from . import records_json
+from .device_names import TARGET, parse_view, slot_name
+from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
+from .render.files import write_file
+from .render.frame import build_frame
+from .sources import Source, def_line, source_of
+from .tables import build_tables
+
+if TYPE_CHECKING:
+    import pandas
+
+Name = str | tuple[str, str | None]
+RawLine = tuple[int, int, Sequence[int], Mapping[int, Sequence[Any]]]
+_NOT_TAKEN = object()
+Snapshot = Iterable[tuple[CodeType, int, Iterable[RawLine]]]
+
+
+@dataclass(frozen=True)
+class LineRecords:
+    """Everything a report needs, in the order the functions were added.
+
+    ``device`` is the view shown when none is asked for (None: each line on the device that was the
+    target), ``target`` the device for functions in which nothing was charged, if it is known.
+    """
+
+    functions: tuple[FunctionRecord, ...]
+    extra_columns: tuple[str, ...] = ()
+    device: str | None = None
+    target: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_snapshot(
+        cls,
+        snapshot: Snapshot,
+        *,
+        names: Mapping[Any, Name] | None = None,
+        sources: Mapping[Any, Source | None] | None = None,
+        extra_columns: Iterable[str] = (),
+        device: Any = None,
+        target: Any = None,
+        notes: Iterable[str] = (),
+    ) -> LineRecords:
+        """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
+
+        ``names`` maps to a qualname or ``(qualname, module)``, ``sources`` to what ``source_of``
+        gave at registration (looked up now where missing). Both are keyed by ``id(code)``, or by
+        the code object: but code objects of two files can be equal, their ids cannot.
+        ``extra_columns`` are the names of ``Stats.extra``; ``notes`` are shown below the tables.
+
+        Raises:
+            ValueError: ``device`` or ``target`` names no device.
+        """
+        return cls(
+            tuple(_function_record(entry, names or {}, sources or {}) for entry in snapshot),
+            tuple(extra_columns),
+            _named_view(device),
+            _named_view(target),
+            tuple(notes),
+        )
+
+    def to_dataframe(
+        self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+    ) -> pandas.DataFrame:
+        """One row a source line (with ``device="all"``: a line and device that allocated).
+
+        Index ``function`` and ``line``; the columns under their full names (Int64), ``device`` and
+        ``code``. A line never run has hits 0 and missing values; so has a column that does not
+        apply to the row's device. ``attrs["notes"]`` says what a text report says below its tables.
+
+        Args:
+            func: a function, its qualname, or a list of them; None: all.
+            columns: names as ``columns.check_columns`` takes them; None: the device's defaults.
+            device: "target", "all", "cpu", "cuda:N"; None: the records' own view.
+
+        Raises:
+            ValueError: unknown function, column or device, or a column that was not recorded.
+        """
+        return build_frame(self, func, columns, device)
+
+    def to_text(
+        self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+    ) -> str:
+        """The text report; arguments and errors as for ``to_dataframe``."""
+        from .render.text import render_text
+
+        return render_text(build_tables(self, func, columns, device), self.notes)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """All records as JSON text with a version field; written to ``path`` too, whole or not."""
+        text = records_json.dumps(self)
+        if path is not None:
+            write_file(path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, path_or_text: str | os.PathLike[str]) -> LineRecords:
+        """What ``to_json`` gave, from the file or the text itself (a str that starts with ``{``).
+
+        Raises:
+            ValueError: not such a report, or written by a newer version.
+        """
+        if isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{"):
+            return cls(**records_json.loads(path_or_text))
+        with open(path_or_text, encoding="utf-8") as file:
+            return cls(**records_json.loads(file.read()))
+
+    def to_csv(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        func: Any = None,
+        columns: str | Iterable[str] | None = None,
+        device: Any = None,
+    ) -> str:
+        """The rows of ``to_dataframe`` as CSV text; written to ``path`` too, whole or not."""
+        text: str = self.to_dataframe(func, columns, device).to_csv(lineterminator="\n")
+        if path is not None:
+            write_file(path, text)
+        return text
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        func: Any = None,
+        columns: str | Iterable[str] | None = None,
+        device: Any = None,
+    ) -> str:
+        """One HTML page that needs no network; written to ``path`` too, whole or not at all."""
+        from .render.html import render_page
+
+        text = render_page(build_tables(self, func, columns, device), self.notes)
+        if path is not None:
+            write_file(path, text)
+        return text
+
+
+def _named_view(device: Any) -> str | None:
+    """The view's name, or None for the target view, which is the default."""
+    name = parse_view(device)
+    return None if name == TARGET else name
+
+
+def _look_up(table: Mapping[Any, Any], code: CodeType, missing: Any = None) -> Any:
+    """By identity first: code objects of two files may be equal, and hash alike."""
+    return table[id(code)] if id(code) in table else table.get(code, missing)
+
+
+def _function_record(
+    entry: tuple[CodeType, int, Iterable[RawLine]],
+    names: Mapping[Any, Name],
+    sources: Mapping[Any, Source | None],
+) -> FunctionRecord:
+    code, calls, raw_lines = entry
+    name = _look_up(names, code) or getattr(code, "co_qualname", code.co_name)
+    qualname, module = (name, None) if isinstance(name, str) else name
+    source = _look_up(sources, code, _NOT_TAKEN)
+    if source is _NOT_TAKEN:
+        source = source_of(code)
+    first_line, text = source or (code.co_firstlineno, None)
+    def_row = def_line(code, text)
+    return FunctionRecord(
+        qualname,
+        module,
+        code.co_filename,
+        first_line,
+        def_row,
+        None if text is None else tuple(text),
+        calls,
+        _line_records(raw_lines, code.co_firstlineno, def_row),
+        code,
+    )
+
+
+def _line_records(
+    raw_lines: Iterable[RawLine], first_line: int, def_row: int
+) -> tuple[LineRecord, ...]:
+    """The lines by number, with what was recorded on the first decorator's line on the def's."""
+    by_line: dict[int, LineRecord] = {}
+    for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
+        line = LineRecord(
+            def_row if lineno == first_line else lineno,
+            hits,
+            tuple(slot_name(slot) for slot in charged),
+            {slot_name(slot): Stats(*values) for slot, values in stats.items()},
+        )
+        entry = by_line.get(line.line)
+        by_line[line.line] = line if entry is None else merge_entry(entry, line)
+    return tuple(by_line[number] for number in sorted(by_line))

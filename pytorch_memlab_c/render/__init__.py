@@ -1,0 +1,40 @@
+"""Showing records: text and HTML, and the object a notebook displays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..tables import build_tables
+from .files import write_file
+from .text import readable_size, render_text, write_text
+
+if TYPE_CHECKING:
+    from ..records import LineRecords
+
+__all__ = ["RecordsDisplay", "readable_size", "render_text", "write_file", "write_text"]
+
+
+class RecordsDisplay:
+    """A report that shows itself: HTML with bars in a notebook, text elsewhere."""
+
+    def __init__(
+        self,
+        records: LineRecords,
+        func: Any = None,
+        columns: str | Iterable[str] | None = None,
+        device: Any = None,
+    ) -> None:
+        """Arguments and errors as for ``LineRecords.to_dataframe``; all is checked here."""
+        self._tables = build_tables(records, func, columns, device)
+        self._notes = records.notes
+
+    def __str__(self) -> str:
+        return render_text(self._tables, self._notes)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from .html import render_fragment
+
+        return render_fragment(self._tables, self._notes)

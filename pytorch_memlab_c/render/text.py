@@ -1,0 +1,116 @@
+"""Tables as text: title, header rows, one row a source line, then why a table is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from ..columns import is_bytes
+from ..device_names import CPU, TARGET
+from ..tables import Table
+
+NO_FUNCTIONS = (
+    "no function was added: give functions to LineProfiler(...), or decorate with @profile"
+)
+_UNITS = "BKMGTPE"
+#: Control characters and line separators, which would break a row, as escapes; no form feed.
+_CONTROL: dict[int, str] = {
+    **{i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))},
+    **{i: f"\\u{i:04x}" for i in (0x2028, 0x2029)},
+    ord("\f"): "",
+}
+
+
+def readable_size(num_bytes: int | None) -> str:
+    """Bytes as ``512.00B``, ``40.00K``, ``2.00M``, ... in powers of 1024; ``""`` for None."""
+    if num_bytes is None:
+        return ""
+    size = float(abs(num_bytes))
+    unit = 0
+    while round(size, 2) >= 1024 and unit < len(_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    return f"{'-' if num_bytes < 0 else ''}{size:.2f}{_UNITS[unit]}"
+
+
+def clean_code(line: str) -> str:
+    """A source line as it can be shown: tabs to columns of 8, no control characters."""
+    return line.expandtabs(8).translate(_CONTROL).rstrip()
+
+
+def device_line(table: Table) -> str | None:
+    """Which device the table shows, where neither its heading nor its rows name it.
+
+    None for ``cuda:0`` too: a table that says nothing is about the first GPU.
+    """
+    if table.heading != table.label or len(table.devices) != 1 or table.devices[0] == "cuda:0":
+        return None
+    scope = " (tensor bytes)" if table.devices[0] == CPU else ""
+    return f"device: {table.devices[0]}{scope}"
+
+
+def shows_device_column(table: Table) -> bool:
+    """Whether the table's lines were charged to several devices, so that each must say which."""
+    return table.view == TARGET and len(table.devices) > 1
+
+
+def show_value(column: str, value: int | None) -> str:
+    """A cell: a size for byte columns, else the plain number; blank where it is missing."""
+    if is_bytes(column):
+        return readable_size(value)
+    return "" if value is None else str(value)
+
+
+def titled_notes(table: Table) -> list[str]:
+    """The reasons why the table is empty, each with the function's title before it."""
+    return [f"{table.label}: {note}" for note in table.notes]
+
+
+def render_text(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
+    """The whole report; ends with a line end."""
+    parts = [_render_table(table) for table in tables] or [f"{NO_FUNCTIONS}\n"]
+    below = [f"note: {note}\n" for note in dict.fromkeys(notes)]
+    if below:
+        parts.append("".join(below))
+    return "\n\n".join(parts)
+
+
+def write_text(stream: TextIO, text: str) -> None:
+    """Write to ``stream``; what its encoding cannot hold is written as ``\\xe9``, ``\\u4e2d``."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = getattr(stream, "encoding", None) or "ascii"
+        stream.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
+
+
+def _render_table(table: Table) -> str:
+    title = [f"## {table.heading}"]
+    shown_device = device_line(table) if table.ran else None
+    if shown_device:
+        title.append(shown_device)
+    body = [*_grid(table)] if table.ran else []
+    blocks = ["\n".join(lines) for lines in (title, body, titled_notes(table)) if lines]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _grid(table: Table) -> list[str]:
+    """Header rows and value rows, columns right-aligned, code left-aligned and last."""
+    height = max((column.count(".") + 1 for column in table.columns), default=1)
+    columns = [
+        _right(column, height, [show_value(column, row.values[i]) for row in table.rows])
+        for i, column in enumerate(table.columns)
+    ]
+    if shows_device_column(table):
+        columns.append(_right("device", height, [row.device or "" for row in table.rows]))
+    columns.append(_right("line", height, [str(row.line) for row in table.rows]))
+    code = ["code", *[""] * (height - 1), *(clean_code(row.code) for row in table.rows)]
+    return [f"{' '.join(cells)}  {text}".rstrip() for *cells, text in zip(*columns, code)]
+
+
+def _right(title: str, height: int, values: list[str]) -> list[str]:
+    """A column under its title, one part of the title a header row, all right-aligned."""
+    header = title.split(".")
+    cells = [*header, *[""] * (height - len(header)), *values]
+    width = max(map(len, cells))
+    return [cell.rjust(width) for cell in cells]
