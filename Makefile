@@ -43,7 +43,8 @@ tsan: install ## C unit tests with ThreadSanitizer
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/tsan -DCMAKE_C_FLAGS=-fsanitize=thread
 
 valgrind: install ## C unit tests under valgrind
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" VALGRIND=1 sh tests/c/run.sh $(BUILD)/valgrind
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/valgrind \
+	    "-DPML_C_TEST_WRAPPER=valgrind;-q;--error-exitcode=1;--leak-check=full"
 
 bench: install ## what a line costs, beside pytorch_memlab
 	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2

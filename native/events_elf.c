@@ -198,7 +198,8 @@ static int install_cpu(void)
 
 static int install_accelerator(void)
 {
-    bool there = patch("libc10_cuda.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", on_report, &original_report);
+    const char *symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
+    bool there = patch("libc10_cuda.so", symbol, on_report, &original_report);
     return there ? PML_EVENTS_ACCELERATOR : 0;
 }
 

@@ -90,9 +90,10 @@ static void fresh(void)
 
 /* ---- what the library called before: the C library, by way of functions that the tests can steer ---- */
 
-static struct {
-    int (*memalign)(void **, size_t, size_t);
-    void (*free)(void *);
+static int (*memalign_of_libc)(void **, size_t, size_t);
+static void (*free_of_libc)(void *);
+
+static _Thread_local struct {
     void *next; /* the next allocation's address, if not NULL */
     void *freed;
     int64_t level_at_free;
@@ -101,7 +102,7 @@ static struct {
 static int memalign_below(void **pointer, size_t alignment, size_t size)
 {
     if (!below.next)
-        return below.memalign(pointer, alignment, size);
+        return memalign_of_libc(pointer, alignment, size);
     *pointer = below.next;
     below.next = NULL;
     return 0;
@@ -111,7 +112,7 @@ static void free_below(void *pointer)
 {
     below.freed = pointer;
     below.level_at_free = levels(PML_CPU).level[PML_ALLOCATED];
-    below.free(pointer);
+    free_of_libc(pointer);
 }
 
 /* ---- installing, library by library ---- */
@@ -124,8 +125,8 @@ static void without_libraries_nothing_is_followed(void)
 static void the_cpu_is_followed_once_libc10_is_there(void)
 {
     load_c10();
-    CHECK_INT(pml_got_patch("libc10.so", "posix_memalign", memalign_below, (void **)&below.memalign), 1);
-    CHECK_INT(pml_got_patch("libc10.so", "free", free_below, (void **)&below.free), 1);
+    CHECK_INT(pml_got_patch("libc10.so", "posix_memalign", memalign_below, (void **)&memalign_of_libc), 1);
+    CHECK_INT(pml_got_patch("libc10.so", "free", free_below, (void **)&free_of_libc), 1);
     CHECK_INT(pml_events_install(), PML_EVENTS_CPU);
 }
 

@@ -1,4 +1,4 @@
-/* Line counters: what a segment adds, devices that appear late, the target slot, statistics columns, odd line numbers. */
+/* Line counters: what a segment adds, late devices, the target slot, statistics columns, odd line numbers. */
 #include <limits.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Memory that runs out: the n-th allocation fails, for each n. Functions say so, leave what was there as it was, and lose
- * nothing. Linked with --wrap, so that every call of malloc, calloc, realloc and free in the core comes here.
+/* Memory that runs out: the n-th allocation fails, for each n. Functions say so, leave what was there as it was, and
+ * lose nothing. Linked with --wrap, so that every call of malloc, calloc, realloc and free in the core comes here.
  */
 #include "blocks.h"
 #include "check.h"

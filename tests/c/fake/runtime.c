@@ -1,3 +1,4 @@
+/* The CUDA runtime and the profiler's report function, as far as the fake libraries call them. */
 #include "runtime.h"
 
 struct fake_calls fake_calls;
