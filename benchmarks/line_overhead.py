@@ -12,8 +12,9 @@ import argparse
 import gc
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytorch_memlab_c
 from pytorch_memlab_c import decorators, simulate
@@ -109,7 +110,9 @@ def compare_elsewhere(n: int, rounds: int) -> None:
     decorated[0]()
     after = min(seconds(unprofiled, n) for _ in range(rounds))
     name = "a call elsewhere, decorators in place"
-    print(f"{name:42} {after / n * 1e9:9.1f} ns a call   before {before / n * 1e9:9.1f} ns   ratio {after / before:.3f}")
+    print(
+        f"{name:42} {after / n * 1e9:9.1f} ns a call   before {before / n * 1e9:9.1f} ns   ratio {after / before:.3f}"
+    )
 
 
 def undecorated(run: Callable[[], Any]) -> float:
@@ -131,7 +134,9 @@ def compare_step(rounds: int) -> None:
         parts = train_transformer.build(device)
         step = train_transformer.train_step
         step(*parts)
-        times = [(undecorated(lambda: step.__wrapped__(*parts)), seconds(lambda n: step(*parts), 1)) for _ in range(rounds)]
+        times = [
+            (undecorated(lambda: step.__wrapped__(*parts)), seconds(lambda n: step(*parts), 1)) for _ in range(rounds)
+        ]
         plain, profiled = (min(column) for column in zip(*times))
         name = f"the demo's training step, {device}"
         print(f"{name:42} {profiled / plain:9.3f} times its plain time ({plain * 1e3:.2f} ms)")

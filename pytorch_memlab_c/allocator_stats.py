@@ -7,7 +7,8 @@ An exact peak of one segment needs `reset_peak_memory_stats` at its start. The u
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from . import _native
 

@@ -69,9 +69,7 @@ _COUNTERS = (
 def _memory_stats_keys() -> tuple[str, ...]:
     """The keys of ``torch.cuda.memory_stats()`` that torch 2.1 and later have in common or add."""
     pooled = map(".".join, itertools.product(_STATISTICS, _POOLS, _METRICS))
-    oversize = map(
-        ".".join, itertools.product(("oversize_allocations", "oversize_segments"), _METRICS)
-    )
+    oversize = map(".".join, itertools.product(("oversize_allocations", "oversize_segments"), _METRICS))
     return (*pooled, *oversize, *_COUNTERS)
 
 

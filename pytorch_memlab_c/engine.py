@@ -59,9 +59,7 @@ def sampler() -> str:
 def _statistics_only(torch: Any, followed: int) -> bool:
     wanted = os.environ.get("PYTORCH_MEMLAB_SAMPLER", "")
     if wanted not in ("", "events", "statistics"):
-        raise ValueError(
-            f"PYTORCH_MEMLAB_SAMPLER is {wanted!r}; it must be 'events' or 'statistics', or unset"
-        )
+        raise ValueError(f"PYTORCH_MEMLAB_SAMPLER is {wanted!r}; it must be 'events' or 'statistics', or unset")
     if wanted == "statistics" or not torch.cuda._is_compiled():
         return wanted == "statistics"
     return not followed & _CUDA or torch.cuda.get_allocator_backend() != "native"

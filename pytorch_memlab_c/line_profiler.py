@@ -47,9 +47,7 @@ class LineProfiler:
     CUDA device where PyTorch has no CUDA.
     """
 
-    def __init__(
-        self, *functions: Any, target_gpu: Any = None, device: Any = None, columns: Columns = None
-    ) -> None:
+    def __init__(self, *functions: Any, target_gpu: Any = None, device: Any = None, columns: Columns = None) -> None:
         if target_gpu is not None and device is not None:
             raise ValueError("give target_gpu or device, not both: they name the same thing")
         device = _checked_device(device if target_gpu is None else target_gpu, available_slot)
@@ -141,9 +139,7 @@ class LineProfiler:
             write_text(sys.stdout, f"{shown}\n")
         return shown
 
-    def print_stats(
-        self, func: Any = None, columns: Columns = None, stream: TextIO | None = None
-    ) -> None:
+    def print_stats(self, func: Any = None, columns: Columns = None, stream: TextIO | None = None) -> None:
         """Write the text table to `stream` (standard output)."""
         text = self.records().to_text(func, self._shown(columns))
         write_text(sys.stdout if stream is None else stream, text + "\n")

@@ -91,9 +91,7 @@ class LineRecords:
         """
         return build_frame(self, func, columns, device)
 
-    def to_text(
-        self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
-    ) -> str:
+    def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
         from .render.text import render_text
 
@@ -184,9 +182,7 @@ def _function_record(
     )
 
 
-def _line_records(
-    raw_lines: Iterable[RawLine], first_line: int, def_row: int
-) -> tuple[LineRecord, ...]:
+def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -> tuple[LineRecord, ...]:
     """The lines by number, with what was recorded on the first decorator's line on the def's."""
     by_line: dict[int, LineRecord] = {}
     for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):

@@ -73,9 +73,7 @@ def _globals_of(filename: str) -> dict[str, object] | None:
 
 def _is_module(code: CodeType) -> bool:
     """Whether ``code`` is a module's or a notebook cell's, not a function's or a class body's."""
-    return not code.co_flags & inspect.CO_OPTIMIZED and code.co_name.startswith(
-        ("<module>", "<cell line")
-    )
+    return not code.co_flags & inspect.CO_OPTIMIZED and code.co_name.startswith(("<module>", "<cell line"))
 
 
 def _last_line(code: CodeType) -> int:

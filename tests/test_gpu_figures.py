@@ -147,9 +147,9 @@ class TestColumns:
             tmp_path,
         ).values
         large = 3 * 4 * 600_000
-        assert values["a = torch.empty(100, device=\"cuda\")"] == [1, 1, 0, 1, 1, 400]
+        assert values['a = torch.empty(100, device="cuda")'] == [1, 1, 0, 1, 1, 400]
         assert values["inner()"] == [4, 3, 1, 1, 1, 400 + large]
-        assert values["b = torch.empty(100, device=\"cuda\")"] == [2, 1, 1, 0, 2, 800]
+        assert values['b = torch.empty(100, device="cuda")'] == [2, 1, 1, 0, 2, 800]
 
     @gpu()
     def test_without_columns_the_first_runs_of_each_line_are_recorded(self, tmp_path):

@@ -210,9 +210,7 @@ def test_all_view_has_a_row_for_each_line_and_device_that_allocated():
     assert frame.loc[("work", FIRST + 1)]["device"].tolist() == ["cuda:0", "cuda:1", "cpu"]
     assert frame.loc[("work", FIRST + 1)]["net"].tolist() == [K, 7 * K, 9]
     assert len(frame) == 5 * 3
-    assert list(frame.index.get_level_values("line")) == sorted(
-        frame.index.get_level_values("line")
-    )
+    assert list(frame.index.get_level_values("line")) == sorted(frame.index.get_level_values("line"))
 
 
 def test_all_view_leaves_out_devices_that_only_held_memory():

@@ -21,9 +21,7 @@ CPU, CUDA0, CUDA1 = 0, 1, 2
 def records_from(text, lines, calls=1, name="work", **kwargs):
     """Records of one function whose source, from line 7 on, is ``text``."""
     code = code_named(name).replace(co_firstlineno=7)
-    return LineRecords.from_snapshot(
-        [(code, calls, lines)], sources={id(code): (7, text.split("\n"))}, **kwargs
-    )
+    return LineRecords.from_snapshot([(code, calls, lines)], sources={id(code): (7, text.split("\n"))}, **kwargs)
 
 
 TEXT = """def work():
@@ -262,9 +260,7 @@ def test_a_stream_that_cannot_encode_gets_escapes(encoding):
     stream = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
     write_text(stream, "x = 'é中'\n")
     stream.flush()
-    shown = {"ascii": "x = '\\xe9\\u4e2d'\n", "utf-8": "x = 'é中'\n"}.get(
-        encoding, "x = 'é\\u4e2d'\n"
-    )
+    shown = {"ascii": "x = '\\xe9\\u4e2d'\n", "utf-8": "x = 'é中'\n"}.get(encoding, "x = 'é\\u4e2d'\n")
     assert raw.getvalue().decode(encoding) == shown
 
 
@@ -342,9 +338,7 @@ def test_bars_are_relative_to_the_column_s_largest_value_over_all_functions():
 
 
 def test_all_zero_columns_have_no_bars():
-    page = Page(
-        RecordsDisplay(records_from(TEXT, [line(9, 1, CUDA0, stats(reserved=0))]))._repr_html_()
-    )
+    page = Page(RecordsDisplay(records_from(TEXT, [line(9, 1, CUDA0, stats(reserved=0))]))._repr_html_())
     assert {bar for row in range(len(page.rows)) for bar in page.bars(row)} == {None}
 
 

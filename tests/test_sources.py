@@ -30,9 +30,7 @@ def functions_of(module):
     holders = [module, *(v for v in vars(module).values() if isinstance(v, type))]
     for holder in holders:
         for value in vars(holder).values():
-            if isinstance(value, types.FunctionType) and (
-                value.__code__.co_filename == module.__file__
-            ):
+            if isinstance(value, types.FunctionType) and (value.__code__.co_filename == module.__file__):
                 yield value
 
 

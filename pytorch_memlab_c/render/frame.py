@@ -29,8 +29,7 @@ def build_frame(
     tables = build_tables(records, func, shared, device)
     rows = list(_rows_in_line_order(tables))
     data: dict[str, Any] = {
-        column: pandas.array([row.values[i] for _, row in rows], dtype="Int64")
-        for i, column in enumerate(shared)
+        column: pandas.array([row.values[i] for _, row in rows], dtype="Int64") for i, column in enumerate(shared)
     }
     data["device"] = pandas.array([row.device for _, row in rows], dtype="string")
     data["code"] = pandas.array([row.code for _, row in rows], dtype="string")
@@ -63,7 +62,5 @@ def _index(rows: list[tuple[str, Row]]) -> pandas.MultiIndex:
 
     functions = pandas.Index([label for label, _ in rows], dtype=object)
     lines = pandas.Index([row.line for _, row in rows], dtype="int64")
-    index: pandas.MultiIndex = pandas.MultiIndex.from_arrays(
-        [functions, lines], names=["function", "line"]
-    )
+    index: pandas.MultiIndex = pandas.MultiIndex.from_arrays([functions, lines], names=["function", "line"])
     return index

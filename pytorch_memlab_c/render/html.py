@@ -48,9 +48,7 @@ def render_fragment(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
     return _template("fragment.html.j2").render(**_context(tables, notes))
 
 
-def render_page(
-    tables: Sequence[Table], notes: Iterable[str] = (), title: str = "Memory by line"
-) -> str:
+def render_page(tables: Sequence[Table], notes: Iterable[str] = (), title: str = "Memory by line") -> str:
     """The report as one HTML page without outside references."""
     return _template("page.html.j2").render(title=title, **_context(tables, notes))
 
@@ -60,9 +58,7 @@ def _template(name: str) -> jinja2.Template:
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.get_template(name)
 
 
