@@ -24,6 +24,14 @@ static inline PyObject *pml_trace_object(void)
     return PyThreadState_Get()->c_traceobj;
 }
 
+/* Whether tracing may pause in the callees of a profiled frame (quiet.c): where that is needed and known to work. From
+ * 3.12 on switching the trace function is slow. */
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#define PML_QUIET 1
+#else
+#define PML_QUIET 0
+#endif
+
 /* A pending exception, set aside and put back. */
 struct pml_exception {
     PyObject *type, *value, *traceback;

@@ -37,6 +37,8 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
     frame->id = id;
     frame->code = code;
     frame->raised = false;
+    frame->quiet = 0;
+    frame->bell = 0;
     return frame;
 }
 

@@ -16,6 +16,9 @@ struct pml_frame {
     int line;
     bool raised;     /* the last event was an exception */
     bool sampled;    /* statistics are read at both ends of the open segment */
+    int quiet;       /* the hook's depth at which tracing is off until a callee ends (quiet.c), or 0 */
+    uint64_t bell;   /* which bell ends that */
+    const void *handled; /* the exception being handled when the frame began; compared, never dereferenced */
     uint64_t opened; /* `pml_recording_starts` when the segment began */
     struct pml_window window;
 };

@@ -76,6 +76,7 @@ static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *cod
     }
     pml_code_retain(code);
     pml_segment_open(top, line, sample, outer);
+    pml_quiet_frame_opened(top);
 }
 
 static void on_call(PmlHook *hook, PyFrameObject *frame)
@@ -90,6 +91,8 @@ static void on_call(PmlHook *hook, PyFrameObject *frame)
         if (line == object->co_firstlineno)
             count_call(code);
         open_frame(hook, frame, code, line);
+    } else {
+        pml_quiet_begin(hook, frame, object);
     }
     Py_DECREF(object); /* the frame holds it */
 }
@@ -125,7 +128,7 @@ static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
     Py_XDECREF(old);
 }
 
-static void install(PmlHook *hook)
+void pml_hook_install(PmlHook *hook)
 {
     if (!installed(hook))
         set_below(hook, pml_trace_function(), pml_trace_object());
@@ -141,15 +144,29 @@ static void take_down(PmlHook *hook)
     hook->adopted = false;
 }
 
+/* Tracing as the innermost frame needs it: paused, or on after a pause that nothing else has ended. */
+static void restore_tracing(PmlHook *hook, bool was_quiet)
+{
+    const struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (top && top->quiet == hook->depth && installed(hook))
+        PyEval_SetTrace(NULL, NULL);
+    else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function())
+        pml_hook_install(hook);
+}
+
 static void leave(PmlHook *hook, int entries)
 {
     if (hook->depth == 0)
         return;
-    if (!installed(hook))
+    if (pml_hook_displaced(hook))
         pml_tracers_interrupted(hook->state);
+    bool was_quiet = pml_quiet_now(hook);
+    pml_quiet_leaving(hook);
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
+    else
+        restore_tracing(hook, was_quiet);
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
@@ -172,7 +189,7 @@ static void stay_on_top(PmlHook *hook)
     if (installed(hook) || hook->depth == 0)
         return;
     struct pml_exception pending = pml_exception_take();
-    install(hook);
+    pml_hook_install(hook);
     pml_exception_put(pending);
 }
 
@@ -263,13 +280,14 @@ PyObject *pml_hook_enter(struct pml_state *state)
     PmlHook *hook = hook_of_thread(state);
     if (!hook)
         return NULL;
-    bool lost = hook->depth > 0 && !pml_trace_function();
+    bool quiet = pml_quiet_now(hook);
+    bool lost = hook->depth > 0 && !quiet && !pml_trace_function();
     if (lost) {
         pml_tracers_interrupted(state);
         resynchronise(hook, PyEval_GetFrame());
     }
-    if (hook->depth++ == 0 || lost)
-        install(hook);
+    if (hook->depth++ == 0 || lost || quiet)
+        pml_hook_install(hook);
     return Py_NewRef((PyObject *)hook);
 }
 
@@ -282,13 +300,14 @@ int pml_hook_adopt(struct pml_state *state)
         return 0;
     hook->adopted = true;
     if (hook->depth++ == 0)
-        install(hook);
+        pml_hook_install(hook);
     return 0;
 }
 
 bool pml_hook_displaced(const PmlHook *hook)
 {
-    return hook->depth > 0 && hook->thread == PyThread_get_thread_ident() && !installed(hook);
+    bool own = hook->depth > 0 && hook->thread == PyThread_get_thread_ident();
+    return own && !installed(hook) && !pml_quiet_now(hook);
 }
 
 void pml_hook_after_fork(struct pml_state *state)

@@ -64,7 +64,7 @@ static void raise_all(int64_t *highest, const int64_t *value)
 
 static void add_segment(struct pml_line_stats *stats, const struct pml_span *span, const struct pml_levels *end)
 {
-    int64_t net = end->level[PML_ALLOCATED] - span->start;
+    int64_t net = end->level[PML_ALLOCATED] - span->start[PML_ALLOCATED];
     raise_all(stats->peak, span->peak);
     raise_all(stats->peak, end->level);
     raise_all(stats->level, end->level);

@@ -117,7 +117,7 @@ static int64_t take_top(struct pml_device *dev, int metric)
 static void cover_devices(struct pml_window *window, int devices)
 {
     while (window->devices < devices)
-        window->span[window->devices++] = (struct pml_span){.start = 0};
+        window->span[window->devices++] = (struct pml_span){.start = {0}};
 }
 
 static void fold_device(int device)
@@ -177,7 +177,7 @@ void pml_window_restart(struct pml_window *window)
         pml_meter_read(d, &now);
         struct pml_span *span = &window->span[d];
         memcpy(span->peak, now.level, sizeof span->peak);
-        span->start = now.level[PML_ALLOCATED];
+        memcpy(span->start, now.level, sizeof span->start);
         span->gross = now.gross;
         span->count = now.count;
     }
@@ -195,5 +195,6 @@ void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
 
 void pml_meter_forget_windows(void)
 {
-    pml_meter.windows.next = pml_meter.windows.prev = &pml_meter.windows;
+    while (pml_meter.windows.next != &pml_meter.windows)
+        pml_window_unlink(pml_meter.windows.next);
 }

@@ -31,7 +31,7 @@ struct pml_levels {
 /* One device inside one window: the highest level of each metric so far, and the levels at its start. */
 struct pml_span {
     int64_t peak[PML_METRICS];
-    int64_t start;
+    int64_t start[PML_METRICS];
     int64_t gross;
     int64_t count;
 };
@@ -107,7 +107,7 @@ void pml_window_unlink(struct pml_window *window);
 void pml_window_restart(struct pml_window *window);
 /* An inner window's peaks are also those of the window around it. */
 void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner);
-/* Forget all open windows: for the child of a fork, whose other threads are gone. */
+/* Unlink all open windows: for the child of a fork, whose other threads are gone. They keep what they have. */
 void pml_meter_forget_windows(void);
 
 #endif

@@ -48,8 +48,7 @@ static PyObject *follow_new_threads(PyObject *module, PyObject *change)
     Py_RETURN_NONE;
 }
 
-/* A device slot argument; -1 with an exception set when it is out of range. */
-static int device_slot(PyObject *object)
+int pml_device_slot(PyObject *object)
 {
     long slot = PyLong_AsLong(object);
     if (slot >= 0 && slot < PML_MAX_DEVICES)
@@ -61,7 +60,7 @@ static int device_slot(PyObject *object)
 
 static PyObject *set_target(PyObject *module, PyObject *device)
 {
-    int slot = device_slot(device);
+    int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
     pml_target_device = slot;
@@ -89,7 +88,7 @@ static PyObject *seed_device(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OLLL:seed_device", &device, &level[PML_ACTIVE], &level[PML_ALLOCATED],
                           &level[PML_RESERVED]))
         return NULL;
-    int slot = device_slot(device);
+    int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
     bool fresh = !pml_meter_used(slot);
@@ -104,7 +103,7 @@ static PyObject *inject_event(PyObject *module, PyObject *args)
     long long size, allocated = 0, reserved = 0;
     if (!PyArg_ParseTuple(args, "OL|LL:inject_event", &device, &size, &allocated, &reserved))
         return NULL;
-    int slot = device_slot(device);
+    int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
     if (slot == PML_CPU)
@@ -116,7 +115,7 @@ static PyObject *inject_event(PyObject *module, PyObject *args)
 
 static PyObject *levels(PyObject *module, PyObject *device)
 {
-    int slot = device_slot(device);
+    int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
     struct pml_levels now;
@@ -170,6 +169,9 @@ static PyMethodDef methods[] = {
     {"kept_peaks", pml_statistics_kept, METH_O, "Peaks of a device that resets of the profiler have hidden, or None."},
     {"forget_peaks", pml_statistics_forget, METH_O, "Drop them: the user has reset the peaks."},
     {"merge_peaks", pml_statistics_merge_peaks, METH_VARARGS, "merge_peaks(into, from): the higher of each peak."},
+    {"run_child", pml_child_run, METH_VARARGS,
+     "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
+     "else has waited for the child."},
     {"walk_instances", pml_walk_instances, METH_O, "All live objects of a type, by their types alone."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
@@ -198,12 +200,15 @@ static int execute(PyObject *module)
     static bool registered;
     struct pml_state *state = pml_state_of(module);
     if (add_type(module, &pml_hook_spec, &state->hook_type) < 0 ||
-        add_type(module, &pml_tracer_spec, &state->tracer_type) < 0)
+        add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
+        add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
+        add_type(module, &pml_bell_spec, &state->bell_type) < 0)
         return -1;
-    state->hook_key = PyUnicode_FromString("pytorch_memlab_c.hook");
+    state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
+    state->f_trace = PyUnicode_InternFromString("f_trace");
     state->statistics.kept = PyDict_New();
     state->statistics.columns = PyList_New(0);
-    if (!state->hook_key || !state->statistics.kept || !state->statistics.columns)
+    if (!state->hook_key || !state->f_trace || !state->statistics.kept || !state->statistics.columns)
         return -1;
     if (!registered && pthread_atfork(before_fork, after_fork, after_fork) == 0)
         registered = true;
@@ -215,6 +220,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     struct pml_state *state = pml_state_of(module);
     Py_VISIT(state->hook_type);
     Py_VISIT(state->tracer_type);
+    Py_VISIT(state->peak_window_type);
+    Py_VISIT(state->bell_type);
     Py_VISIT(state->statistics.read);
     Py_VISIT(state->statistics.reset);
     Py_VISIT(state->statistics.devices);
@@ -228,7 +235,10 @@ static int clear(PyObject *module)
     struct pml_state *state = pml_state_of(module);
     Py_CLEAR(state->hook_type);
     Py_CLEAR(state->tracer_type);
+    Py_CLEAR(state->peak_window_type);
+    Py_CLEAR(state->bell_type);
     Py_CLEAR(state->hook_key);
+    Py_CLEAR(state->f_trace);
     Py_CLEAR(state->statistics.read);
     Py_CLEAR(state->statistics.reset);
     Py_CLEAR(state->statistics.devices);

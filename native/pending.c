@@ -29,14 +29,25 @@ static _Atomic int waiting_count;
 static _Atomic int64_t bytes[PML_MAX_DEVICES];
 static _Atomic bool touched[PML_MAX_DEVICES];
 
+/* Spares programs that never use a second stream the look at thread-local data. */
+static _Atomic bool in_use;
+
+static bool unused(void)
+{
+    return !atomic_load_explicit(&in_use, memory_order_relaxed);
+}
+
 void pml_pending_recorded(const void *event)
 {
+    atomic_store_explicit(&in_use, true, memory_order_relaxed);
     if (recorded.count < MOST_EVENTS)
         recorded.event[recorded.count++] = event;
 }
 
 void pml_pending_allocated(void)
 {
+    if (unused())
+        return;
     recorded.count = 0;
 }
 
@@ -48,7 +59,7 @@ static void change(int device, int64_t amount)
 
 void pml_pending_freed(int device, int64_t size)
 {
-    if (recorded.count == 0)
+    if (unused() || recorded.count == 0)
         return;
     struct waiting *block = malloc(sizeof *block);
     if (block) {

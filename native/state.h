@@ -28,7 +28,10 @@ struct pml_statistics {
 struct pml_state {
     PyTypeObject *hook_type;
     PyTypeObject *tracer_type;
+    PyTypeObject *peak_window_type;
+    PyTypeObject *bell_type;
     PyObject *hook_key;
+    PyObject *f_trace;
     PmlHook *hooks;
     PmlTracer *tracers;
     int enabled; /* profilers that want every new thread followed */
@@ -36,6 +39,9 @@ struct pml_state {
 };
 
 struct pml_state *pml_state_of(PyObject *module);
+
+/* A device slot argument; -1 with an exception set when it is out of range. */
+int pml_device_slot(PyObject *object);
 
 /* hook.c: the trace function. One hook a thread. */
 struct PmlHook {
@@ -58,6 +64,16 @@ int pml_hook_adopt(struct pml_state *state);
 /* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
 bool pml_hook_displaced(const PmlHook *hook);
 void pml_hook_after_fork(struct pml_state *state);
+
+/* Install the trace function; whatever tracer is there goes below it. */
+void pml_hook_install(PmlHook *hook);
+
+/* quiet.c: tracing off while a callee of a profiled frame runs that nothing is to be seen of. */
+bool pml_quiet_now(const PmlHook *hook);
+void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
+void pml_quiet_frame_opened(struct pml_frame *frame);
+void pml_quiet_leaving(PmlHook *hook);
+extern PyType_Spec pml_bell_spec;
 
 /* tracer.c: one profiler's counters. */
 struct PmlTracer {
@@ -83,6 +99,12 @@ PyObject *pml_statistics_sample(PyObject *module, PyObject *unused);
 PyObject *pml_statistics_kept(PyObject *module, PyObject *device);
 PyObject *pml_statistics_forget(PyObject *module, PyObject *device);
 PyObject *pml_statistics_merge_peaks(PyObject *module, PyObject *args);
+
+/* peak_window.c */
+extern PyType_Spec pml_peak_window_spec;
+
+/* child_rss.c */
+PyObject *pml_child_run(PyObject *module, PyObject *args);
 
 /* storage_walk.c */
 PyObject *pml_walk_instances(PyObject *module, PyObject *type);

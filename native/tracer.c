@@ -108,7 +108,7 @@ static void clear_counters(PmlTracer *tracer)
         pml_linetable_clear(tracer->subscriber[i]->table);
         tracer->subscriber[i]->calls = 0;
     }
-    tracer->recorder.failed = tracer->recorder.interrupted = false;
+    tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.missed = false;
     tracer->recorder.started = ++pml_recording_starts;
 }
 
@@ -335,7 +335,8 @@ static PyObject *get_flag(PyObject *self, void *which)
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(recorder->recording);
     case 1: return PyBool_FromLong(recorder->failed);
-    default: return PyBool_FromLong(recorder->interrupted);
+    case 2: return PyBool_FromLong(recorder->interrupted);
+    default: return PyBool_FromLong(recorder->missed);
     }
 }
 
@@ -343,6 +344,7 @@ static PyGetSetDef tracer_getset[] = {
     {"recording", get_flag, NULL, "True between start and stop.", (void *)0},
     {"failed", get_flag, NULL, "True if memory ran out and figures are incomplete.", (void *)1},
     {"interrupted", get_flag, NULL, "True if another tracer replaced the hook while it was needed.", (void *)2},
+    {"missed", get_flag, NULL, "True if tracing came back too late after a call.", (void *)3},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

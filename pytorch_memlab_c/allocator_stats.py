@@ -14,6 +14,8 @@ from . import _native
 
 _PEAK, _LEVEL, _COUNT = 0, 1, 2
 _COUNTERS = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free")
+#: Reading and resetting the statistics of whichever accelerator PyTorch was built for.
+ACCELERATOR_API = ("_accelerator_getDeviceStats", "_accelerator_resetPeakStats")
 _connected = False
 
 
@@ -47,9 +49,27 @@ def connect(torch: Any) -> None:
 
 def _connect_accelerator(core: Any) -> None:
     """The device-neutral names for the same statistics (`torch.accelerator`)."""
-    if hasattr(core, "_accelerator_getDeviceStats"):
-        core._accelerator_getDeviceStats = _with_kept_peaks(core._accelerator_getDeviceStats)
-        core._accelerator_resetPeakStats = _forgetting(core._accelerator_resetPeakStats)
+    _give_back(core, *ACCELERATOR_API)
+
+
+def connect_accelerator(torch: Any) -> None:
+    """The same as `connect` for the accelerator of a build without CUDA (XPU, MPS)."""
+    global _connected
+    if _connected:
+        return
+    core = torch._C
+    read, reset = (getattr(core, name) for name in ACCELERATOR_API)
+    _native.connect_statistics(read, reset, torch.accelerator.device_count)
+    _give_back(core, *ACCELERATOR_API)
+    _give_back(core, "_xpu_memoryStats", "_xpu_resetPeakMemoryStats")
+    _connected = True
+
+
+def _give_back(core: Any, read: str, reset: str) -> None:
+    """Let a pair of functions of `torch._C` keep the user's peaks, where they are there."""
+    if hasattr(core, read) and hasattr(core, reset):
+        setattr(core, read, _with_kept_peaks(getattr(core, read)))
+        setattr(core, reset, _forgetting(getattr(core, reset)))
 
 
 def _with_kept_peaks(read: Callable[[int], dict[str, Any]]) -> Callable[[int], dict[str, Any]]:

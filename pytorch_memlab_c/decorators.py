@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import multiprocessing
 import os
@@ -132,11 +133,11 @@ class _Printer:
             self._thread.printing = False
 
 
-def _print(profiler: LineProfiler, records: LineRecords | None = None) -> bool:
-    """Print these records, or the profiler's own of now; whether it could be written."""
+def _print(profiler: LineProfiler, records: LineRecords) -> bool:
+    """Whether it could be written."""
     if sys.stdout is None:
         return False
-    text = (records or profiler.records()).to_text(columns=profiler.columns)
+    text = records.to_text(columns=profiler.columns)
     try:
         write_text(sys.stdout, text + "\n")
         return True
@@ -151,9 +152,14 @@ def _print_all() -> None:
         return
     # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
     child = multiprocessing.parent_process() is not None
+    told: set[str] = set()
     for profiler in _profilers:
-        ran = not child or any(function.calls for function in profiler.records().functions)
-        if ran and not _print(profiler):
+        records = profiler.records()
+        if child and not any(function.calls for function in records.functions):
+            continue
+        news = tuple(note for note in records.notes if note not in told)
+        told.update(news)
+        if not _print(profiler, dataclasses.replace(records, notes=news)):
             return
 
 

@@ -112,6 +112,10 @@ class LineProfiler:
         """Record whenever a hook runs, without installing one: for the decorators, which do that themselves."""
         self._tracer.start()
 
+    def __del__(self) -> None:
+        for _ in range(len(getattr(self, "_hooks", ()))):  # dropped while enabled
+            self.disable()
+
     def clear(self) -> None:
         """Forget all figures; the functions stay."""
         self._tracer.clear()
@@ -167,6 +171,8 @@ class LineProfiler:
         notes = []
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
+        if self._tracer.missed:
+            notes.append("a function called here kept its own frame: lines after that call were not seen, in one run")
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if view in ("cpu", "all") and not engine.cpu_is_followed():

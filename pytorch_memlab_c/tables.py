@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .records import LineRecords
 
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
-NEVER_CALLED = "never called (LineProfiler.enable() covers the calling thread and threads started later)"
+NEVER_CALLED = "never called while it was profiled"
 
 
 @dataclass(frozen=True)

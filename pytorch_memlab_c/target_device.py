@@ -44,7 +44,13 @@ def _set(slot: int | None) -> None:
 
 def _default_slot() -> int:
     torch = engine.torch_module()
-    return 1 if torch is None or torch.cuda.is_available() else 0
+    return 1 if torch is None or _cuda_devices(torch) else 0
+
+
+def _cuda_devices(torch: Any) -> int:
+    """Asked in the way that does not initialise CUDA where it can be avoided: a later fork must still work."""
+    count: int = torch.cuda.device_count()
+    return count
 
 
 def target_name() -> str:
@@ -55,7 +61,7 @@ def target_name() -> str:
 def default_view() -> str | None:
     """What a report shows that names no device: None for the target of each line, else the device's name."""
     torch = engine.torch_module()
-    if torch is not None and not torch.cuda.is_available():
+    if torch is not None and not _cuda_devices(torch):
         return "cpu"  # whatever a line was charged to
     if _ever_set:
         return None
@@ -110,7 +116,7 @@ def available_slot(device: Any) -> int:
             f"{name} was asked for, but this build of PyTorch ({torch.__version__}) has no CUDA; "
             "use device='cpu', or install the CUDA build"
         )
-    count = torch.cuda.device_count()
+    count = _cuda_devices(torch)
     if count == 0:
         raise RuntimeError(
             f"{name} was asked for, but there is no CUDA device here; use device='cpu', or "

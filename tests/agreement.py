@@ -1,7 +1,9 @@
 """Runs random programs on two simulated GPUs under the engine and under the reference tracer at once, and compares every
-figure. Usage: agreement.py FIRST_SEED COUNT. Each program runs twice: measured by events, and by statistics.
+figure. Usage: agreement.py FIRST_SEED COUNT. Each program runs three times: measured by events, by statistics, and with
+its functions decorated.
 
-Both tracers watch the same run, the reference below the engine; so each also shows whether the other is invisible.
+In the first two both tracers watch the same run, the reference below the engine; so each also shows whether the other is
+invisible. Decorated functions are run alone, since a tracer below changes what the hook does.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import gc
 import sys
 from typing import Any
 
-from pytorch_memlab_c import LineProfiler, _native, simulate
+from pytorch_memlab_c import LineProfiler, _native, decorators, profile, simulate
 
 simulate.enable("a100-40gb", count=2)
 
@@ -101,18 +103,44 @@ def check(seed: int, statistics_only: bool) -> None:
         with profiler:
             run(namespace["f0"])
     expected, counted = expected_rows(reference), counted_rows(profiler)
+    compare(seed, "statistics" if statistics_only else "events", source, expected, counted)
+    if not statistics_only:
+        compare(seed, "decorated", source, by_place(expected), by_place(decorated_rows(seed)))
+
+
+def by_place(rows: dict[Any, Any]) -> dict[Any, Any]:
+    """By name instead of code object, as the program is compiled anew."""
+    return {(code.co_name, line, device): row for (code, line, device), row in rows.items()}
+
+
+def decorated_rows(seed: int) -> dict[Any, tuple[Any, ...]]:
+    _, namespace, measured = build(seed)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    for function in measured:
+        namespace[function.__name__] = profile(function)
+    run(namespace["f0"])
+    rows: dict[Any, tuple[Any, ...]] = {}
+    for profiler in decorators._profilers:
+        rows.update(counted_rows(profiler))
+        assert not profiler._tracer.missed
+    decorators._profilers.clear()
+    return rows
+
+
+def compare(seed: int, way: str, source: str, expected: dict[Any, Any], counted: dict[Any, Any]) -> None:
     wrong = [key for key in expected if counted.get(key) != expected[key]]
     if wrong or set(counted) - set(expected):
-        report(seed, statistics_only, source, wrong, expected, counted)
+        report(seed, way, source, wrong, expected, counted)
 
 
-def report(seed: int, statistics_only: bool, source: str, wrong: list[Any], expected: Any, counted: Any) -> None:
-    way = "statistics" if statistics_only else "events"
+def report(seed: int, way: str, source: str, wrong: list[Any], expected: Any, counted: Any) -> None:
     print(f"seed {seed}, {way}: {len(wrong)} of {len(expected)} rows differ")
     print("hits, runs, active, allocated, reserved peaks, net first, sum, max, last")
     for code, line, device in wrong[:10]:
         key = code, line, device
-        print(f"  {code.co_name} line {line} cuda:{device}: {counted.get(key)}, reference {expected[key]}")
+        name = getattr(code, "co_name", code)
+        print(f"  {name} line {line} cuda:{device}: {counted.get(key)}, reference {expected[key]}")
     print("\n".join(f"{i:4} {text}" for i, text in enumerate(source.splitlines(), 1)))
     sys.exit(1)
 

@@ -159,7 +159,7 @@ def test_never_called():
     f, g = code_named("f"), code_named("g", body="    return\n")
     records = LineRecords.from_snapshot([(f, 0, []), (g, 1, [line(2, 1, CUDA0, stats(K, K))])])
     text = records.to_text("f")
-    assert text.startswith("## f\n\nf: never called (LineProfiler.enable() covers the calling")
+    assert text.startswith("## f\n\nf: never called while it was profiled")
     assert text.count("\n") == 3
     assert "never called" not in records.to_text("g")
     both = records.to_text()

@@ -10,7 +10,7 @@ static inline void fresh_meter(void)
 {
     memset((void *)&pml_meter, 0, sizeof pml_meter);
     atomic_store(&pml_meter.devices, 1);
-    pml_meter_forget_windows();
+    pml_meter.windows.next = pml_meter.windows.prev = &pml_meter.windows;
 }
 
 /* How many windows are linked. */

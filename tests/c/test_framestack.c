@@ -113,7 +113,7 @@ static void a_device_that_appears_in_an_inner_frame_is_the_outer_ones_too(void)
     leave(&stack);
     CHECK_INT(outer->window.devices, 3);
     CHECK_INT(outer->window.span[2].peak[PML_ALLOCATED], 64);
-    CHECK_INT(outer->window.span[2].start, 0);
+    CHECK_INT(outer->window.span[2].start[PML_ALLOCATED], 0);
     end_test(&stack);
 }
 
@@ -211,7 +211,7 @@ static void recurse_once(struct pml_stack *stack)
     CHECK_INT(stack->depth, DEEP);
     CHECK_INT(linked_windows(), 1);
     for (int i = DEEP; i > 0; i--) {
-        CHECK_INT(pml_stack_top(stack)->window.span[PML_CPU].start, i - 1);
+        CHECK_INT(pml_stack_top(stack)->window.span[PML_CPU].start[PML_ALLOCATED], i - 1);
         CHECK_INT(leave(stack), DEEP);
     }
 }

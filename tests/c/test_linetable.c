@@ -14,7 +14,8 @@ static void segment(struct pml_linetable *table, int line, int device, int64_t s
     memset(&window, 0, sizeof window);
     memset(ends, 0, sizeof ends);
     window.devices = pml_meter_devices();
-    window.span[device] = (struct pml_span){.peak = {peak, peak, peak + 1000}, .start = start, .gross = 10, .count = 1};
+    window.span[device] = (struct pml_span){
+        .peak = {peak, peak, peak + 1000}, .start = {start, start, start}, .gross = 10, .count = 1};
     ends[device] = (struct pml_levels){.level = {end, end, end + 500}, .gross = 10 + 3 * peak, .count = 4};
     CHECK(pml_linetable_record(table, line, &window, ends, 1));
 }

@@ -1,0 +1,211 @@
+/* Tracing off while a callee of a profiled frame runs that nothing is to be seen of.
+ *
+ * Python 3.11 runs everything several times slower while a trace function is set, also the functions that nobody
+ * profiles. Where all profiled functions are decorated, none can begin unseen: its wrapper calls `enter`. So when a
+ * profiled frame calls another function, the trace function is taken out, and a *bell* is hung into the callee's frame
+ * (its `f_trace`): it is freed with the frame, right when the call ends, and puts the trace function back.
+ *
+ * A callee that ends by an exception keeps its frame, in the traceback. Then the profiled frame must end with it, or
+ * lines would be missed: calls inside `try` or `with` are left loud. A callee that keeps its own frame for other reasons
+ * rings too late or never; that is noticed when the profiled function's wrapper leaves, is told in the report, and the
+ * function stays loud from then on.
+ *
+ * Needs the GIL. Bells may be freed anywhere; they act on their own thread only.
+ */
+#include "state.h"
+
+typedef struct {
+    PyObject_HEAD
+    PmlHook *hook; /* owned */
+    uint64_t number;
+} Bell;
+
+bool pml_quiet_now(const PmlHook *hook)
+{
+    const struct pml_frame *top = pml_stack_top(&hook->stack);
+    return top && top->quiet && top->quiet == hook->depth && !pml_trace_function();
+}
+
+#if PML_QUIET
+
+#define SUSPENDABLE (CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)
+
+static int read_varint(const unsigned char **at, const unsigned char *end)
+{
+    int value = 0;
+    while (*at < end) {
+        unsigned char byte = *(*at)++;
+        value = value << 6 | (byte & 63);
+        if (!(byte & 64))
+            break;
+    }
+    return value;
+}
+
+/* True if an exception at this instruction would be handled in the frame itself. The table's entries are start, length,
+ * target and depth, in instruction units (CPython, Objects/exception_handling_notes.txt). */
+static bool covered(PyCodeObject *code, int instruction)
+{
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable);
+    const unsigned char *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+    while (at < end) {
+        int start = read_varint(&at, end);
+        int length = read_varint(&at, end);
+        read_varint(&at, end);
+        read_varint(&at, end);
+        if (instruction >= start && instruction < start + length)
+            return true;
+    }
+    return false;
+}
+
+static bool calls_uncovered(PyFrameObject *caller)
+{
+    PyCodeObject *code = PyFrame_GetCode(caller);
+    bool uncovered = !covered(code, PyFrame_GetLasti(caller) / (int)sizeof(_Py_CODEUNIT));
+    Py_DECREF(code);
+    return uncovered;
+}
+
+static bool called_by(PyFrameObject *frame, const struct pml_frame *top)
+{
+    PyFrameObject *caller = PyFrame_GetBack(frame);
+    bool direct = caller && caller == top->id && calls_uncovered(caller);
+    Py_XDECREF(caller);
+    return direct;
+}
+
+static bool hang_bell(PmlHook *hook, PyFrameObject *frame, uint64_t number)
+{
+    Bell *bell = PyObject_New(Bell, hook->state->bell_type);
+    if (!bell)
+        return false;
+    bell->hook = (PmlHook *)Py_NewRef((PyObject *)hook);
+    bell->number = number;
+    int failed = PyObject_SetAttr((PyObject *)frame, hook->state->f_trace, (PyObject *)bell);
+    Py_DECREF(bell);
+    return !failed;
+}
+
+void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
+{
+    static uint64_t bells;
+    struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (!top || top->code->loud || hook->below || hook->state->enabled || code->co_flags & SUSPENDABLE)
+        return;
+    if (!called_by(frame, top))
+        return;
+    uint64_t number = ++bells;
+    if (!hang_bell(hook, frame, number)) {
+        PyErr_Clear();
+        return;
+    }
+    top->quiet = hook->depth;
+    top->bell = number;
+    PyEval_SetTrace(NULL, NULL);
+}
+
+void pml_quiet_frame_opened(struct pml_frame *frame)
+{
+    PyObject *handled = PyErr_GetHandledException();
+    frame->handled = handled;
+    Py_XDECREF(handled);
+}
+
+static bool leaves_by_exception(const struct pml_frame *frame)
+{
+    PyObject *handled = PyErr_GetHandledException();
+    bool another = handled && handled != frame->handled;
+    Py_XDECREF(handled);
+    return another;
+}
+
+static void tell_missed(struct pml_code *code)
+{
+    code->loud = true;
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->recording)
+            code->subscriber[i]->recorder->missed = true;
+}
+
+/* A wrapper leaves: frames that it ran and whose end was not seen are closed. */
+void pml_quiet_leaving(PmlHook *hook)
+{
+    struct pml_frame *top;
+    while ((top = pml_stack_top(&hook->stack)) && top->quiet && top->quiet == hook->depth) {
+        if (!leaves_by_exception(top))
+            tell_missed(top->code);
+        pml_settle(hook->state, top->sampled);
+        pml_segment_record(top, NULL);
+        pml_stack_pop(&hook->stack);
+    }
+}
+
+static void ring(PmlHook *hook, uint64_t number)
+{
+    for (int i = hook->stack.depth - 1; i >= 0; i--) {
+        struct pml_frame *frame = hook->stack.frame[i];
+        if (frame->bell != number)
+            continue;
+        bool was_quiet = pml_quiet_now(hook);
+        frame->quiet = 0;
+        frame->bell = 0;
+        if (was_quiet && !pml_quiet_now(hook))
+            pml_hook_install(hook);
+        return;
+    }
+}
+
+#else
+
+void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
+{
+}
+
+void pml_quiet_frame_opened(struct pml_frame *frame)
+{
+}
+
+void pml_quiet_leaving(PmlHook *hook)
+{
+}
+
+static void ring(PmlHook *hook, uint64_t number)
+{
+}
+
+#endif
+
+static void bell_dealloc(PyObject *self)
+{
+    Bell *bell = (Bell *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (bell->hook->thread == PyThread_get_thread_ident()) {
+        struct pml_exception pending = pml_exception_take();
+        ring(bell->hook, bell->number);
+        pml_exception_put(pending);
+    }
+    Py_DECREF(bell->hook);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* A tracer that is set meanwhile calls what it finds in `f_trace`. */
+static PyObject *bell_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    Py_RETURN_NONE;
+}
+
+static PyType_Slot bell_slots[] = {
+    {Py_tp_doc, "Ends a pause of tracing when the frame that it hangs in ends."},
+    {Py_tp_dealloc, bell_dealloc},
+    {Py_tp_call, bell_call},
+    {0, NULL},
+};
+
+PyType_Spec pml_bell_spec = {
+    .name = "pytorch_memlab_c._native.Bell",
+    .basicsize = sizeof(Bell),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = bell_slots,
+};

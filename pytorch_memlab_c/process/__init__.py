@@ -1,0 +1,8 @@
+"""Whole-workload figures: the peak of a block, a callable, a command, and a profile of its operators."""
+
+from .metrics import MetricResult
+from .peak import measure_peak_memory, peak_memory
+from .rss import measure_peak_rss
+from .workload import profile_workload
+
+__all__ = ["MetricResult", "measure_peak_memory", "measure_peak_rss", "peak_memory", "profile_workload"]

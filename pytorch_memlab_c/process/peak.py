@@ -1,0 +1,164 @@
+"""The peak of PyTorch's memory on one device: of a block (``peak_memory``), or of a callable (``measure_peak_memory``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import _native
+from . import accelerators
+from .devices import ACCELERATORS, Device, check_measurable, find_device
+
+
+class _Figures(NamedTuple):
+    """What the engine knows of a window on one device, in bytes."""
+
+    start_active: int
+    start_allocated: int
+    start_reserved: int
+    peak_active: int
+    peak_allocated: int
+    peak_reserved: int
+    active: int
+    allocated: int
+    reserved: int
+
+
+class peak_memory:
+    """Measures the peak of a device's memory inside a `with` block::
+
+        with peak_memory("cuda:0") as p:
+            train_step()
+        print(p.peak_bytes, p.delta_bytes, p.reserved_peak_bytes)
+
+    Blocks may nest and overlap in any way, on any threads, and stand inside profiled lines: each has its own running
+    maximum, and PyTorch's counters (`max_memory_allocated()`) stay as the program would see them without. What other
+    threads allocate meanwhile counts too. The figures are live while the block is open and stay as they are after it; in
+    the child of a fork they stay as they were. A block may be entered again, which begins anew.
+
+    Args:
+        device: "cpu", "cuda", "cuda:1", "xpu", "mps" or a `torch.device`; `cuda` alone is the current one.
+
+    Raises:
+        NotImplementedError: PyTorch has no support for this kind of device, or does not show its memory.
+        RuntimeError: the device is not there; or the block is entered while it is open.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = find_device(device)
+        check_measurable(self._device)
+        self._window = _native.PeakWindow()
+        self._entered = False
+
+    def __enter__(self) -> peak_memory:
+        if self._window.is_open:
+            raise RuntimeError("this peak_memory block is open already; make another one")
+        _begin(self._device)
+        try:
+            self._window.open()
+        except BaseException:
+            _end(self._device)
+            raise
+        self._entered = True
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self._window.close()
+        finally:
+            _end(self._device)
+
+    @property
+    def device(self) -> str:
+        """The device's name: `cpu`, `cuda:0`, ..."""
+        return self._device.name
+
+    @property
+    def baseline_bytes(self) -> int:
+        """Bytes held by live tensors when the block began."""
+        return self._figures().start_allocated
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that live tensors held at one time within the block: as `max_memory_allocated()` counts them;
+        on the CPU, bytes asked of PyTorch's CPU allocator."""
+        return self._figures().peak_allocated
+
+    @property
+    def delta_bytes(self) -> int:
+        """`peak_bytes - baseline_bytes`; never negative."""
+        figures = self._figures()
+        return figures.peak_allocated - figures.start_allocated
+
+    @property
+    def reserved_peak_bytes(self) -> int | None:
+        """The most bytes that the caching allocator had taken from the device, as `max_memory_reserved()` counts them;
+        None on the CPU, which has no caching allocator."""
+        return self._figures().peak_reserved if self._device.kind != "cpu" else None
+
+    def __repr__(self) -> str:
+        if not self._entered:
+            return f"<peak_memory {self.device}: not entered yet>"
+        state = "open" if self._window.is_open else "closed"
+        return f"<peak_memory {self.device}, {state}: peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start>"
+
+    def _figures(self) -> _Figures:
+        if not self._entered:
+            raise RuntimeError("this peak_memory block has not been entered: there are no figures yet")
+        return _Figures(*self._window.figures(self._device.slot))
+
+
+def _begin(device: Device) -> None:
+    if device.kind in ACCELERATORS:
+        accelerators.begin_window()
+
+
+def _end(device: Device) -> None:
+    if device.kind in ACCELERATORS:
+        accelerators.end_window()
+
+
+def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[str, str | int]:
+    """Call `workload()` once, as it is, and give the peak of PyTorch's memory on a device while it ran.
+
+    On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of what
+    live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken from the
+    device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are synchronized before
+    and after. There is no warm-up; an exception of the workload passes through. Calls may nest and run on several
+    threads; what other threads allocate meanwhile counts too.
+
+    Args:
+        workload: a callable without arguments.
+        device: where the workload runs: "cpu", "cuda:0", "xpu", "mps" or a `torch.device`.
+
+    Returns:
+        `device`, `metric`, `baseline_bytes`, `peak_bytes`, `delta_bytes` (the difference, never negative) and, on
+        accelerators, `allocated_peak_bytes`; ready for JSON.
+
+    Raises:
+        NotImplementedError: PyTorch has no support for this kind of device, or does not show its memory.
+        RuntimeError: the device is not there.
+    """
+    block = peak_memory(device)
+    block._device.synchronize()
+    with block:
+        workload()
+        block._device.synchronize()
+    return _measurement(block._device, block._figures())
+
+
+def _measurement(device: Device, figures: _Figures) -> dict[str, str | int]:
+    if device.kind == "cpu":
+        return _statement(device, "pytorch_tensor_bytes", figures.start_allocated, figures.peak_allocated)
+    reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved, figures.peak_reserved)
+    return {**reserved, "allocated_peak_bytes": figures.peak_allocated}
+
+
+def _statement(device: Device, metric: str, baseline: int, peak: int) -> dict[str, str | int]:
+    return {
+        "device": device.name,
+        "metric": metric,
+        "baseline_bytes": baseline,
+        "peak_bytes": peak,
+        "delta_bytes": peak - baseline,
+    }

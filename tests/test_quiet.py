@@ -1,0 +1,322 @@
+"""Tracing pauses in the callees of a profiled frame (native/quiet.c): nothing is lost by it, and what is lost is told."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from run_program import run_program
+
+pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="tracing pauses on Python 3.11 only")
+
+PROGRAM = """
+import sys
+from program_support import Block, allocate, free, hits, peaks, report
+from pytorch_memlab_c import LineProfiler, decorators, profile
+
+def traced():
+    return sys.gettrace() is not None
+
+def figures():
+    return {{p.records().functions[0].qualname: p.records().functions[0] for p in decorators._profilers}}
+
+def table(name):
+    function = figures()[name]
+    return {{function.source[line.line - function.first_line].strip(): line.hits for line in function.lines}}
+
+def notes():
+    return [note for p in decorators._profilers for note in p.records().notes if "kept its own frame" in note]
+
+{body}
+decorators._profilers.clear()
+"""
+
+
+def run(body, tmp_path):
+    return run_program(PROGRAM.format(body=body), tmp_path).values
+
+
+def test_a_callee_is_not_traced_and_the_frame_is_again_after_it(tmp_path):
+    values = run(
+        """
+@profile
+def f():
+    inside = traced()
+    here = sys.gettrace() is not None
+    report(inside=inside, here=here)
+    for _ in range(3):
+        traced()
+    return 1
+f()
+report(table=table("f"))
+""",
+        tmp_path,
+    )
+    assert values["inside"] is False and values["here"] is True
+    assert values["table"]["for _ in range(3):"] == 4 and values["table"]["traced()"] == 3
+    assert values["table"]["return 1"] == 1
+
+
+def test_calls_that_may_be_caught_stay_traced(tmp_path):
+    values = run(
+        """
+def fails():
+    raise KeyError
+
+@profile
+def f():
+    seen = []
+    try:
+        seen.append(traced())
+        fails()
+        seen.append("never")
+    except KeyError:
+        seen.append(traced())
+    with open("/dev/null"):
+        seen.append(traced())
+    seen.append(traced())
+    return seen
+report(seen=f(), table=table("f"))
+""",
+        tmp_path,
+    )
+    assert values["seen"] == [True, True, True, False]
+    assert values["table"]["fails()"] == 1 and 'seen.append("never")' not in values["table"]
+    assert values["table"]["return seen"] == 1
+
+
+def test_an_exception_through_paused_callees_ends_the_frames_it_leaves(tmp_path):
+    values = run(
+        """
+def fails():
+    kept.append(Block(1000))
+    raise KeyError
+
+kept = []
+
+@profile
+def inner():
+    fails()
+
+def between():
+    inner()
+
+@profile
+def outer():
+    between()
+
+@profile
+def top():
+    for i in range(2):
+        try:
+            outer()
+        except KeyError:
+            pass
+    return traced()
+report(traced=top(), top=table("top"), outer=table("outer"), inner=table("inner"), notes=notes(),
+       after=sys.gettrace() is None)
+""",
+        tmp_path,
+    )
+    assert values["inner"]["fails()"] == 2 and values["outer"]["between()"] == 2
+    assert values["top"]["pass"] == 2 and values["top"]["return traced()"] == 1
+    assert values["notes"] == [] and values["after"] is True
+
+
+def test_bytes_of_a_paused_callee_count_on_the_line_that_calls_it(tmp_path):
+    values = run(
+        """
+def spike():
+    a = Block(3000)
+    del a
+    return Block(500)
+
+@profile
+def f():
+    b = spike()
+    c = Block(100)
+    return None
+f()
+lines = figures()["f"].lines
+report(peaks=[line.stats["cpu"].allocated_peak for line in lines if line.hits],
+       nets=[line.stats["cpu"].net_sum for line in lines if line.hits])
+""",
+        tmp_path,
+    )
+    assert values["peaks"] == [3000, 600, 600]
+    assert values["nets"] == [500, 100, 0]
+
+
+def test_a_callee_that_keeps_its_frame_is_told_once_and_then_traced(tmp_path):
+    values = run(
+        """
+frames = []
+def keeps():
+    frames.append(sys._getframe())
+
+@profile
+def f():
+    keeps()
+    one = 1
+    return one
+f()
+report(first=table("f"), first_notes=notes())
+for p in decorators._profilers:
+    p.clear()
+for _ in range(3):
+    f()
+report(later=table("f"), later_notes=notes(), after=sys.gettrace() is None)
+""",
+        tmp_path,
+    )
+    assert values["first"]["keeps()"] == 1 and "one = 1" not in values["first"]
+    assert len(values["first_notes"]) == 1
+    assert values["later"] == {"def f():": 0, "keeps()": 3, "one = 1": 3, "return one": 3}
+    assert values["later_notes"] == [] and values["after"] is True
+
+
+def test_an_exception_that_a_callee_caught_and_kept_counts_as_its_frame(tmp_path):
+    values = run(
+        """
+def keeps():
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        errors.append(error)
+
+errors = []
+
+@profile
+def f():
+    keeps()
+    return 1
+f()
+report(notes=len(notes()))
+""",
+        tmp_path,
+    )
+    assert values["notes"] == 1
+
+
+def test_a_profiled_function_deep_inside_is_seen(tmp_path):
+    values = run(
+        """
+@profile
+def leaf():
+    return traced(), sys.gettrace() is not None
+
+def deep(n):
+    return leaf() if n == 0 else deep(n - 1)
+
+@profile
+def root():
+    a = deep(5)
+    b = deep(5)
+    return a, b, sys.gettrace() is not None
+report(result=root(), leaf=table("leaf"), root=table("root"))
+""",
+        tmp_path,
+    )
+    assert values["result"] == [[False, True], [False, True], True]
+    assert list(values["leaf"].values())[-1] == 2
+    assert values["root"]["b = deep(5)"] == 1
+
+
+def test_another_tracer_set_in_a_paused_callee_wins_and_nothing_breaks(tmp_path):
+    values = run(
+        """
+events = []
+def tracer(frame, event, arg):
+    events.append((frame.f_code.co_name, event))
+    return tracer
+
+def sets():
+    sys.settrace(tracer)
+    return 1
+
+def plain():
+    return 2
+
+@profile
+def f():
+    a = sets()
+    b = plain()
+    return a + b
+report(result=f())
+mine = sys.gettrace() is tracer
+sys.settrace(None)
+report(mine=mine, seen=["plain", "call"] in [list(e) for e in events],
+       notes=[n for p in decorators._profilers for n in p.records().notes if "interrupted" in n] != [])
+""",
+        tmp_path,
+    )
+    assert values == {"result": 3, "mine": True, "seen": True, "notes": True}
+
+
+def test_a_tracer_that_was_there_sees_everything(tmp_path):
+    values = run(
+        """
+events = []
+def tracer(frame, event, arg):
+    events.append(frame.f_code.co_name)
+    return tracer
+
+def plain():
+    return traced()
+
+@profile
+def f():
+    return plain()
+sys.settrace(tracer)
+inside = f()
+sys.settrace(None)
+report(inside=inside, plain=events.count("plain"), traced=events.count("traced"))
+""",
+        tmp_path,
+    )
+    assert values["inside"] is True and values["plain"] == 3 and values["traced"] == 3
+
+
+def test_a_line_profiler_beside_it_keeps_all_traced(tmp_path):
+    values = run(
+        """
+def unwrapped():
+    return traced()
+
+@profile
+def f():
+    return unwrapped()
+
+with LineProfiler(unwrapped) as p:
+    inside = f()
+report(inside=inside, hits=p.records().functions[0].lines[-1].hits)
+""",
+        tmp_path,
+    )
+    assert values == {"inside": True, "hits": 1}
+
+
+def test_references_are_stable_over_many_pauses(tmp_path):
+    values = run(
+        """
+def plain():
+    return None
+
+@profile
+def f():
+    plain()
+    plain()
+f()
+hook = []
+@profile
+def look():
+    hook.append(sys.gettrace())
+look()
+before = sys.getrefcount(hook[0]), sys.getrefcount(plain.__code__)
+for _ in range(1000):
+    f()
+report(same=before == (sys.getrefcount(hook[0]), sys.getrefcount(plain.__code__)))
+""",
+        tmp_path,
+    )
+    assert values["same"] is True
