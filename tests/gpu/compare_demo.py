@@ -21,8 +21,9 @@ def measure(path: str) -> None:
     sys.path.insert(0, str(ROOT / "examples"))
     import train_transformer as example
 
-    from pytorch_memlab_c import LineProfiler
+    from pytorch_memlab_c import LineProfiler, decorators
 
+    decorators._profilers.clear()  # the demo's own tables are not wanted
     functions = [example.train_step, example.Transformer.forward, example.Block.forward]
     parts = example.build("cuda")
     with LineProfiler(*functions, device="cuda:0", columns=()) as profiler:
