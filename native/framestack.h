@@ -18,6 +18,8 @@ struct pml_frame {
     bool sampled;    /* statistics are read at both ends of the open segment */
     int quiet;       /* the hook's depth at which tracing is off until a callee ends (quiet.c), or 0 */
     uint64_t bell;   /* which bell ends that */
+    void *held;      /* the Python frame itself, owned during such a pause only (quiet.c) */
+    int call;        /* where it stands then */
     const void *handled; /* the exception being handled when the frame began; compared, never dereferenced */
     uint64_t opened; /* `pml_recording_starts` when the segment began */
     struct pml_window window;

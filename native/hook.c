@@ -86,7 +86,7 @@ static void on_call(PmlHook *hook, PyFrameObject *frame)
     if (code && pml_code_recorded(code)) {
         int stale = pml_stack_find(&hook->stack, frame);
         if (stale >= 0) /* its RETURN was lost */
-            pml_stack_cut(&hook->stack, stale);
+            pml_quiet_cut(hook, stale);
         int line = PyFrame_GetLineNumber(frame);
         if (line == object->co_firstlineno)
             count_call(code);
@@ -106,11 +106,11 @@ static void on_return(PmlHook *hook, PyFrameObject *frame)
         int index = pml_stack_find(&hook->stack, frame);
         if (index < 0)
             return;
-        pml_stack_cut(&hook->stack, index + 1);
+        pml_quiet_cut(hook, index + 1);
         top = pml_stack_top(&hook->stack);
     }
     close_segment(hook, top);
-    pml_stack_pop(&hook->stack);
+    pml_quiet_cut(hook, hook->stack.depth - 1);
 }
 
 /* ---- installing ---- */
@@ -140,7 +140,7 @@ static void take_down(PmlHook *hook)
     if (installed(hook))
         PyEval_SetTrace(hook->below, hook->below_object);
     set_below(hook, NULL, NULL);
-    pml_stack_cut(&hook->stack, 0);
+    pml_quiet_cut(hook, 0);
     hook->adopted = false;
 }
 
@@ -260,7 +260,7 @@ static void resynchronise(PmlHook *hook, PyFrameObject *frame)
     while (at && found == 0) {
         found = pml_stack_find(&hook->stack, at) + 1;
         if (found) {
-            pml_stack_cut(&hook->stack, found);
+            pml_quiet_cut(hook, found);
             if (at != frame && PyFrame_GetLineNumber(at) != hook->stack.frame[found - 1]->line)
                 on_line(hook, at);
         }
@@ -270,7 +270,7 @@ static void resynchronise(PmlHook *hook, PyFrameObject *frame)
     }
     Py_XDECREF(at);
     if (!found)
-        pml_stack_cut(&hook->stack, 0);
+        pml_quiet_cut(hook, 0);
 }
 
 /* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
@@ -321,7 +321,7 @@ void pml_hook_after_fork(struct pml_state *state)
         if (own)
             take_down(hook);
         else
-            pml_stack_cut(&hook->stack, 0);
+            pml_quiet_cut(hook, 0);
     }
 }
 
@@ -389,6 +389,7 @@ static void hook_dealloc(PyObject *self)
             break;
         }
     hook_clear(self);
+    pml_quiet_cut(hook, 0);
     pml_stack_free(&hook->stack);
     type->tp_free(self);
     Py_DECREF(type);

@@ -173,6 +173,7 @@ static PyMethodDef methods[] = {
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
     {"walk_instances", pml_walk_instances, METH_O, "All live objects of a type, by their types alone."},
+    {"collector", pml_quiet_collector, METH_VARARGS, "A callback for gc.callbacks: tracing does not pause meanwhile."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
 };

@@ -6,9 +6,9 @@
  * (its `f_trace`): it is freed with the frame, right when the call ends, and puts the trace function back.
  *
  * A callee that ends by an exception keeps its frame, in the traceback. Then the profiled frame must end with it, or
- * lines would be missed: calls inside `try` or `with` are left loud. A callee that keeps its own frame for other reasons
- * rings too late or never; that is noticed when the profiled function's wrapper leaves, is told in the report, and the
- * function stays loud from then on.
+ * lines would be missed: calls inside `try` or `with` are left loud. A callee whose frame is kept for other reasons (a
+ * stored traceback) rings too late or never. That is noticed when it rings (`in_time`), or else when the profiled function's
+ * wrapper leaves. It is told in the report, and the function stays loud from then on.
  *
  * Needs the GIL. Bells may be freed anywhere; they act on their own thread only.
  */
@@ -16,9 +16,36 @@
 
 typedef struct {
     PyObject_HEAD
-    PmlHook *hook; /* owned */
+    PmlHook *hook;        /* owned */
+    PyFrameObject *frame; /* the callee's, in which it hangs; not owned: it dies with that frame */
+    int size;             /* of the callee's code, in bytes */
     uint64_t number;
 } Bell;
+
+/* Between the collector's start and its end. */
+static bool collecting;
+
+PyObject *pml_quiet_collector(PyObject *module, PyObject *args)
+{
+    const char *phase;
+    PyObject *info;
+    if (!PyArg_ParseTuple(args, "sO:collector", &phase, &info))
+        return NULL;
+    collecting = phase[0] == 's' && phase[2] == 'a'; /* start, not stop */
+    Py_RETURN_NONE;
+}
+
+/* Pop frames, and let go of those that were held during a pause. */
+void pml_quiet_cut(PmlHook *hook, int depth)
+{
+    while (hook->stack.depth > depth) {
+        struct pml_frame *top = pml_stack_top(&hook->stack);
+        PyObject *held = top->held;
+        top->held = NULL;
+        pml_stack_pop(&hook->stack);
+        Py_XDECREF(held);
+    }
+}
 
 bool pml_quiet_now(const PmlHook *hook)
 {
@@ -67,20 +94,24 @@ static bool calls_uncovered(PyFrameObject *caller)
     return uncovered;
 }
 
-static bool called_by(PyFrameObject *frame, const struct pml_frame *top)
+/* The profiled frame, if it makes this call itself and cannot handle its exceptions: a new reference, or NULL. */
+static PyFrameObject *calling_frame(PyFrameObject *frame, const struct pml_frame *top)
 {
     PyFrameObject *caller = PyFrame_GetBack(frame);
-    bool direct = caller && caller == top->id && calls_uncovered(caller);
+    if (caller && caller == top->id && calls_uncovered(caller))
+        return caller;
     Py_XDECREF(caller);
-    return direct;
+    return NULL;
 }
 
-static bool hang_bell(PmlHook *hook, PyFrameObject *frame, uint64_t number)
+static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, uint64_t number)
 {
     Bell *bell = PyObject_New(Bell, hook->state->bell_type);
     if (!bell)
         return false;
     bell->hook = (PmlHook *)Py_NewRef((PyObject *)hook);
+    bell->frame = frame;
+    bell->size = (int)(Py_SIZE(code) * (Py_ssize_t)sizeof(_Py_CODEUNIT));
     bell->number = number;
     int failed = PyObject_SetAttr((PyObject *)frame, hook->state->f_trace, (PyObject *)bell);
     Py_DECREF(bell);
@@ -91,18 +122,31 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
 {
     static uint64_t bells;
     struct pml_frame *top = pml_stack_top(&hook->stack);
-    if (!top || top->code->loud || hook->below || hook->state->enabled || code->co_flags & SUSPENDABLE)
-        return;
-    if (!called_by(frame, top))
+    bool possible = top && !top->held && !top->code->loud && !hook->below && !hook->state->enabled && !collecting;
+    PyFrameObject *caller = possible && !(code->co_flags & SUSPENDABLE) ? calling_frame(frame, top) : NULL;
+    if (!caller)
         return;
     uint64_t number = ++bells;
-    if (!hang_bell(hook, frame, number)) {
+    if (!hang_bell(hook, frame, code, number)) {
         PyErr_Clear();
+        Py_DECREF(caller);
         return;
     }
+    top->held = (PyObject *)caller;
+    top->call = PyFrame_GetLasti(caller);
     top->quiet = hook->depth;
     top->bell = number;
     PyEval_SetTrace(NULL, NULL);
+}
+
+/* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept
+ * (those have given up their code by the time they let the bell go, so that their place in it is no place at all). */
+static bool in_time(const struct pml_frame *frame, const Bell *bell)
+{
+    if (collecting || PyFrame_GetLasti((PyFrameObject *)frame->held) != frame->call)
+        return false;
+    int place = PyFrame_GetLasti(bell->frame);
+    return place >= 0 && place < bell->size;
 }
 
 void pml_quiet_frame_opened(struct pml_frame *frame)
@@ -137,21 +181,26 @@ void pml_quiet_leaving(PmlHook *hook)
             tell_missed(top->code);
         pml_settle(hook->state, top->sampled);
         pml_segment_record(top, NULL);
-        pml_stack_pop(&hook->stack);
+        pml_quiet_cut(hook, hook->stack.depth - 1);
     }
 }
 
-static void ring(PmlHook *hook, uint64_t number)
+static void ring(PmlHook *hook, const Bell *bell)
 {
     for (int i = hook->stack.depth - 1; i >= 0; i--) {
         struct pml_frame *frame = hook->stack.frame[i];
-        if (frame->bell != number)
+        if (frame->bell != bell->number)
             continue;
         bool was_quiet = pml_quiet_now(hook);
+        PyObject *held = frame->held;
+        if (!in_time(frame, bell))
+            tell_missed(frame->code);
         frame->quiet = 0;
         frame->bell = 0;
+        frame->held = NULL;
         if (was_quiet && !pml_quiet_now(hook))
             pml_hook_install(hook);
+        Py_XDECREF(held);
         return;
     }
 }
@@ -170,7 +219,7 @@ void pml_quiet_leaving(PmlHook *hook)
 {
 }
 
-static void ring(PmlHook *hook, uint64_t number)
+static void ring(PmlHook *hook, const Bell *bell)
 {
 }
 
@@ -182,7 +231,7 @@ static void bell_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     if (bell->hook->thread == PyThread_get_thread_ident()) {
         struct pml_exception pending = pml_exception_take();
-        ring(bell->hook, bell->number);
+        ring(bell->hook, bell);
         pml_exception_put(pending);
     }
     Py_DECREF(bell->hook);

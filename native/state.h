@@ -73,6 +73,8 @@ bool pml_quiet_now(const PmlHook *hook);
 void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
 void pml_quiet_frame_opened(struct pml_frame *frame);
 void pml_quiet_leaving(PmlHook *hook);
+void pml_quiet_cut(PmlHook *hook, int depth);
+PyObject *pml_quiet_collector(PyObject *module, PyObject *args);
 extern PyType_Spec pml_bell_spec;
 
 /* tracer.c: one profiler's counters. */

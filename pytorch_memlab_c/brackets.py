@@ -87,6 +87,9 @@ class Stretches:
         hook = _native.enter()
         try:
             return self._inner.send(value)
+        except BaseException:
+            self._inner = _OVER
+            raise
         finally:
             _native.leave(hook)
 
@@ -94,7 +97,11 @@ class Stretches:
         hook = _native.enter()
         try:
             return self._inner.throw(*error)
+        except BaseException:
+            self._inner = _OVER
+            raise
         finally:
+            del error
             _native.leave(hook)
 
     def close(self) -> None:
@@ -103,6 +110,10 @@ class Stretches:
             self._inner.close()
         finally:
             _native.leave(hook)
+
+
+#: In place of what has ended by an exception, whose traceback holds the frames above: it must not be held by them.
+_OVER = (_ for _ in ())
 
 
 def bracket(

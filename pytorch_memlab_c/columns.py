@@ -98,8 +98,11 @@ def check_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
     """Return ``columns`` as a tuple without duplicates; a str alone is one column.
 
     Raises:
+        TypeError: neither a name nor a list of names.
         ValueError: one of them is no column; the message names it, the nearest and all valid ones.
     """
+    if not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be a name or a list of names, not {columns!r}")
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     unknown = [c for c in wanted if c not in _EVENT_COLUMNS and c not in MEMORY_STATS_KEYS]
     if unknown:

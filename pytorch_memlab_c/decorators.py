@@ -38,9 +38,11 @@ def profile(func: Any = None, columns: Columns = None, device: Any = None) -> An
     """
     if func is None:
         return functools.partial(profile, columns=columns, device=device)
-    profiler = decorator_profiler(columns, device)
+    same = (profiler for profiler in _profilers if profiler.measures(func, columns, device))
+    profiler = next(same, None) or decorator_profiler(columns, device)
     decorated = callables.rewrap(func, functools.partial(_bracket, profiler))
-    _profilers.append(profiler)
+    if profiler not in _profilers:
+        _profilers.append(profiler)
     return decorated
 
 
@@ -63,9 +65,11 @@ def profile_every(
     def decorate(func: Any) -> Any:
         if not enable:
             return func
-        printer = _Printer(decorator_profiler(columns, device), output_interval)
+        same = (p for p in _printers if p.interval == output_interval and p.profiler.measures(func, columns, device))
+        printer = next(same, None) or _Printer(decorator_profiler(columns, device), output_interval)
         decorated = callables.rewrap(func, functools.partial(_counted_bracket, printer))
-        _printers.append(printer)
+        if printer not in _printers:
+            _printers.append(printer)
         return decorated
 
     return decorate
@@ -96,7 +100,7 @@ class _Printer:
 
     def __init__(self, profiler: LineProfiler, interval: int) -> None:
         self.profiler = profiler
-        self._interval = interval
+        self.interval = interval
         self._executions = 0
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
@@ -122,7 +126,7 @@ class _Printer:
             return
         with self._lock:
             self._executions += 1
-            if self._executions % self._interval:
+            if self._executions % self.interval:
                 return
             records = self.profiler.records()
             self.profiler.clear()
@@ -158,7 +162,7 @@ def _print_all() -> None:
         if child and not any(function.calls for function in records.functions):
             continue
         news = tuple(note for note in records.notes if note not in told)
-        told.update(news)
+        told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
         if not _print(profiler, dataclasses.replace(records, notes=news)):
             return
 

@@ -5,6 +5,7 @@ PyTorch is never imported here; what is done waits until the program imports it.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from types import ModuleType
@@ -95,5 +96,6 @@ def _seed_tensor(torch: Any, tensor: Any) -> None:
         _native.seed_cpu(storage.data_ptr(), storage.nbytes())
 
 
+gc.callbacks.append(_native.collector)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native.after_fork_child)

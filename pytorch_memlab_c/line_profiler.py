@@ -74,6 +74,14 @@ class LineProfiler:
                 self._names[id(code)] = (plain.__qualname__, plain.__module__)
                 self._sources[id(code)] = source_of(code)
 
+    def measures(self, function: Any, columns: Columns, device: Any) -> bool:
+        """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
+        function, of the same code."""
+        codes = {id(plain.__code__) for plain in callables.functions_of(function)}
+        wanted = None if columns is None else check_columns(columns)
+        shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
+        return shown and codes <= self._names.keys()
+
     def enable(self) -> None:
         """Measure on this thread, and on threads that start from now on. Each `enable` needs its `disable`."""
         engine.prepare()
@@ -172,7 +180,10 @@ class LineProfiler:
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
         if self._tracer.missed:
-            notes.append("a function called here kept its own frame: lines after that call were not seen, in one run")
+            notes.append(
+                "a function called here kept its own frame (in a stored traceback?): in one run the lines after that "
+                "call were not seen, and their bytes are on the line of the call"
+            )
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if view in ("cpu", "all") and not engine.cpu_is_followed():

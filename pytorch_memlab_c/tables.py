@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from .records import LineRecords
 
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
-NEVER_CALLED = "never called while it was profiled"
+NEVER_CALLED = (
+    "never called while it was profiled, as far as can be seen here: other processes, and code compiled by "
+    "torch.compile, are not seen"
+)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,9 @@ def _parse_name(name: str) -> int:
 
 
 def _cuda_slot(index: int) -> int:
-    if not 0 <= index < _native.MAX_DEVICES - 1:
+    if index < 0:
+        raise ValueError(f"{index} is not the index of a CUDA device; they count from 0")
+    if index >= _native.MAX_DEVICES - 1:
         raise ValueError(f"cuda:{index} is out of range; devices are cuda:0 to cuda:{_native.MAX_DEVICES - 2}")
     return 1 + index
 

@@ -9,7 +9,7 @@ import types
 
 import pytest
 from program_support import Block, allocate, both_ways, free, hits, level, lines, nets, peaks
-from run_program import titles
+from run_program import run_program, titles
 
 from pytorch_memlab_c import LineProfiler, profile, profile_every
 
@@ -348,3 +348,54 @@ def test_a_plain_function_marked_as_a_coroutine_function():
 
     assert inspect.iscoroutinefunction(wrapped)
     assert asyncio.run(main()) == 5
+
+
+CANCELLED = """
+import asyncio, gc, weakref
+from program_support import report
+from pytorch_memlab_c import profile
+
+class Thing:
+    pass
+
+refs = []
+
+@profile
+async def serve():
+    thing = Thing()
+    refs.append(weakref.ref(thing))
+    await asyncio.sleep(60)
+
+@profile
+async def numbers():
+    thing = Thing()
+    refs.append(weakref.ref(thing))
+    yield 1
+    yield 2
+
+async def main():
+    try:
+        await asyncio.wait_for(serve(), 0.01)
+    except asyncio.TimeoutError:
+        pass
+    task = asyncio.ensure_future(serve())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    del task
+    source = numbers()
+    await source.__anext__()
+    try:
+        await source.athrow(OSError())
+    except OSError:
+        pass
+    del source
+
+gc.disable()
+asyncio.run(main())
+report(left=[ref() is not None for ref in refs])
+"""
+
+
+def test_nothing_is_kept_when_a_coroutine_is_cancelled_or_an_async_generator_thrown_into(tmp_path):
+    assert run_program(CANCELLED, tmp_path).values["left"] == [False, False, False]

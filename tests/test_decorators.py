@@ -10,7 +10,7 @@ import pytest
 from program_support import Block, allocate, decorated, free, hits, level, lines
 from run_program import cells, run_program, titles
 
-from pytorch_memlab_c import LineProfiler, profile, profile_every
+from pytorch_memlab_c import LineProfiler, decorators, profile, profile_every
 
 # ---- profile: printed once, however the process ends ----
 
@@ -530,3 +530,30 @@ def test_an_object_of_a_decorated_class_is_not_kept_alive():
     reference = weakref.ref(a)
     del a
     assert reference() is None
+
+
+def test_a_def_that_runs_again_shares_one_profiler():
+    def make(size):
+        @profile
+        def inner():
+            return allocate(size)
+
+        return inner
+
+    before = len(decorators._profilers)
+    made = [make(size) for size in (10, 20, 30)]
+    assert len(decorators._profilers) == before + 1
+    for function in made:
+        function()
+    (function,) = decorators._profilers[-1].records().functions
+    assert (function.calls, function.lines[-1].hits, function.lines[-1].stats["cpu"].gross_bytes) == (3, 3, 60)
+    free(60)
+
+
+def test_the_same_function_shown_in_two_ways_has_two_profilers():
+    def f():
+        return None
+
+    before = len(decorators._profilers)
+    profile(f), profile(f, columns="hits"), profile(f, device="cpu"), profile(f)
+    assert len(decorators._profilers) == before + 3

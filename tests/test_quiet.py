@@ -320,3 +320,37 @@ report(same=before == (sys.getrefcount(hook[0]), sys.getrefcount(plain.__code__)
         tmp_path,
     )
     assert values["same"] is True
+
+
+@pytest.mark.parametrize(
+    "callee, loop",
+    [
+        ("def callee(i):\n    box[:] = [sys._getframe()]", "callee(i)\n        box.clear() if i == 1 else None"),
+        ("def callee(i):\n    box.clear()\n    box.append(sys._getframe())", "callee(i)"),
+        ("def callee(i):\n    me = sys._getframe()", "callee(i)\n        gc.collect()"),
+        ("def callee(i):\n    me = sys._getframe()\n    gc.collect()", "callee(i)"),
+        ("def callee(i):\n    box.append(sys._getframe())", "(callee if i % 2 == 0 else drop)(i)"),
+    ],
+)
+def test_a_kept_frame_that_goes_before_the_function_ends_is_told_too(tmp_path, callee, loop):
+    values = run(
+        f"""
+import gc
+box = []
+def drop(i):
+    box.clear()
+{callee}
+
+@profile
+def f():
+    for i in range(4):
+        {loop}
+        last = i
+    return last
+f()
+hits = table("f")
+report(notes=len(notes()), complete=hits.get("last = i") == 4)
+""",
+        tmp_path,
+    )
+    assert values["complete"] or values["notes"] == 1
