@@ -235,8 +235,9 @@ def test_case_9_a_decorated_function_inside_a_line_profiler():
     assert lines(decorated(f.__qualname__))["allocate(100)"][:3] == (3, before + 100, 300)
 
 
-def test_case_9_decorated_twice():
-    @profile(device="cpu")
+@pytest.mark.parametrize("second, tables", [({"device": "cpu"}, 1), ({"device": "cpu", "columns": ("hits", "net")}, 2)])
+def test_case_9_decorated_twice(second, tables):
+    @profile(**second)
     @profile(device="cpu")
     def f():
         allocate(100)
@@ -246,7 +247,7 @@ def test_case_9_decorated_twice():
 
     f()
     both = [p for p in decorators._profilers if p.records().functions[0].qualname == f.__qualname__]
-    assert [hits(p) for p in both] == [{"allocate(100)": 1, "free(100)": 1}] * 2
+    assert [hits(p) for p in both] == [{"allocate(100)": 1, "free(100)": 1}] * tables
 
 
 # ---- 10: inner functions ----
