@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +67,10 @@ def _find_cpu(torch: Any, index: int | None) -> Device:
 def _find_cuda(torch: Any, index: int | None) -> Device:
     if not torch.cuda._is_compiled():
         raise NotImplementedError(f"a CUDA device was asked for, but this PyTorch ({torch.__version__}) has no CUDA")
+    if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"):
+        raise NotImplementedError(
+            "PYTORCH_NO_CUDA_MEMORY_CACHING is set: without its caching allocator PyTorch counts no CUDA memory"
+        )
     count = torch.cuda.device_count()
     if count == 0:
         raise RuntimeError(
