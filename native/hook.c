@@ -135,6 +135,11 @@ void pml_hook_install(PmlHook *hook)
     PyEval_SetTrace(trace, (PyObject *)hook);
 }
 
+void pml_hook_resume(PmlHook *hook)
+{
+    pml_trace_switch(trace, (PyObject *)hook);
+}
+
 static void take_down(PmlHook *hook)
 {
     if (installed(hook))
@@ -149,9 +154,9 @@ static void restore_tracing(PmlHook *hook, bool was_quiet)
 {
     const struct pml_frame *top = pml_stack_top(&hook->stack);
     if (top && top->quiet == hook->depth && installed(hook))
-        PyEval_SetTrace(NULL, NULL);
+        pml_trace_switch(NULL, NULL);
     else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function())
-        pml_hook_install(hook);
+        pml_hook_resume(hook);
 }
 
 static void leave(PmlHook *hook, int entries)
@@ -286,8 +291,10 @@ PyObject *pml_hook_enter(struct pml_state *state)
         pml_tracers_interrupted(state);
         resynchronise(hook, PyEval_GetFrame());
     }
-    if (hook->depth++ == 0 || lost || quiet)
+    if (hook->depth++ == 0 || lost)
         pml_hook_install(hook);
+    else if (quiet)
+        pml_hook_resume(hook);
     return Py_NewRef((PyObject *)hook);
 }
 

@@ -206,10 +206,9 @@ static int execute(PyObject *module)
         add_type(module, &pml_bell_spec, &state->bell_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
-    state->f_trace = PyUnicode_InternFromString("f_trace");
     state->statistics.kept = PyDict_New();
     state->statistics.columns = PyList_New(0);
-    if (!state->hook_key || !state->f_trace || !state->statistics.kept || !state->statistics.columns)
+    if (!state->hook_key || !state->statistics.kept || !state->statistics.columns)
         return -1;
     if (!registered && pthread_atfork(before_fork, after_fork, after_fork) == 0)
         registered = true;
@@ -239,7 +238,6 @@ static int clear(PyObject *module)
     Py_CLEAR(state->peak_window_type);
     Py_CLEAR(state->bell_type);
     Py_CLEAR(state->hook_key);
-    Py_CLEAR(state->f_trace);
     Py_CLEAR(state->statistics.read);
     Py_CLEAR(state->statistics.reset);
     Py_CLEAR(state->statistics.devices);
@@ -251,6 +249,7 @@ static int clear(PyObject *module)
 static void release(void *module)
 {
     clear(module);
+    PyObject_Free(pml_state_of(module)->spare_bell);
 }
 
 static PyModuleDef_Slot slots[] = {

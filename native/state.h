@@ -31,7 +31,7 @@ struct pml_state {
     PyTypeObject *peak_window_type;
     PyTypeObject *bell_type;
     PyObject *hook_key;
-    PyObject *f_trace;
+    void *spare_bell; /* a freed bell, kept for reuse (quiet.c) */
     PmlHook *hooks;
     PmlTracer *tracers;
     int enabled; /* profilers that want every new thread followed */
@@ -67,6 +67,8 @@ void pml_hook_after_fork(struct pml_state *state);
 
 /* Install the trace function; whatever tracer is there goes below it. */
 void pml_hook_install(PmlHook *hook);
+/* Put it back after a pause. */
+void pml_hook_resume(PmlHook *hook);
 
 /* quiet.c: tracing off while a callee of a profiled frame runs that nothing is to be seen of. */
 bool pml_quiet_now(const PmlHook *hook);
