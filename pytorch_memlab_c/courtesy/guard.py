@@ -53,6 +53,11 @@ def fill(torch: Any, storage: Any, allocate: Callable[[Any], Any], copy: Callabl
         clear(storage._cdata)
 
 
+def forget(key: int) -> None:
+    """The storage with this `_cdata` is gone; another one may get its place."""
+    watch.discard(key)
+
+
 def adjust(torch: Any) -> None:
     """To be called on the program's thread, in its modes, after storages were emptied or filled."""
     if not is_native(torch):

@@ -55,6 +55,7 @@ class LentStorage:
                 self._torch, storage, self._allocate, lambda to: copy_bytes(self._torch, to, self._host, advance)
             )
         else:
+            guard.forget(self.key)
             advance(self.nbytes)
 
     def _storage(self) -> Any:
@@ -103,7 +104,5 @@ def _allocating_on(torch: Any, device: Any, stream: int) -> Iterator[None]:
 @contextlib.contextmanager
 def undisturbed(torch: Any) -> Iterator[None]:
     """PyTorch as it is by itself: without the program's modes and `__torch_function__`, and recording no gradients."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
         yield

@@ -88,7 +88,7 @@ class _Search:
         if base.is_quantized.__get__(tensor) and "channel" in str(base.qscheme(tensor)):
             self._add_tensors([base.q_per_channel_scales(tensor), base.q_per_channel_zero_points(tensor)])
         if self._torch.autograd.forward_ad._current_level >= 0:
-            self._add_tensors(self._torch._VF._unpack_dual(tensor, level=0))
+            self._add_tensors([self._torch._VF._unpack_dual(tensor, level=0).tangent])
 
     def _visit_graph(self, tensor: Any) -> None:
         self._add_nodes([self._base.grad_fn.__get__(tensor)])

@@ -30,7 +30,8 @@ def adjust(torch: Any, message: str) -> None:
     """
     from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-    top, mine = _get_current_dispatch_mode(), getattr(_local, "mode", None)
+    top: Any = _get_current_dispatch_mode()
+    mine: Any = getattr(_local, "mode", None)
     if _keys and mine is None and top is None:
         _local.mode = _mode_class(torch, message)()
         _local.mode.__enter__()
