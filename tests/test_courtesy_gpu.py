@@ -18,7 +18,7 @@ def bits(tensor):
     return hashlib.sha256(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
 
 def random(*shape, device="cuda", **options):
-    return torch.randn(*shape).to(device, **options)
+    return torch.randn(shape).to(device, **options)
 
 def levels(device=0):
     return [torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)]
@@ -348,8 +348,12 @@ def test_faults_lose_nothing(tmp_path):
         lent = courtesy.lent_bytes
         again = error(courtesy.restore)[0]
         report(device=[full, back, lent, again])
+        del block
+        courtesy.restore()
         def body():
+            global block
             with courtesy:
+                block = torch.empty(room - 44 * MIB, dtype=torch.uint8, device="cuda")
                 raise KeyError("mine")
         told = warned(lambda: report(in_block=error(body)))
         del block
