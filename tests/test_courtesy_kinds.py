@@ -73,7 +73,16 @@ def test_memory_that_stays_is_told(tmp_path):
     """Nothing is freed under a neighbour that goes on using it; what holds no memory is passed over in silence."""
     values = run(
         """
+        import gc
         from torch._subclasses.fake_tensor import FakeTensorMode
+        class Meta(type):
+            def __hash__(cls):
+                raise SystemError("a metaclass was asked")
+        class Stranger(metaclass=Meta):
+            @property
+            def __class__(self):
+                raise SystemError("a stranger was asked")
+        strangers = [Stranger()]
         class Wrapper(torch.Tensor):
             @staticmethod
             def __new__(cls, inner):
@@ -102,7 +111,21 @@ def test_memory_that_stays_is_told(tmp_path):
             lent = courtesy.yield_memory()
         report(dlpack=[lent.reasons, bits(alias) == sums, bits(x) == sums, levels()[0]], told=[str(w.message) for w in caught], line=caught[0].filename)
         courtesy.restore()
-        del alias
+        neighbour = random(100)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with courtesy:
+                    report(entered=True)
+        except RuntimeWarning as error:
+            report(as_error=[str(error) == str(lent).replace("nothing (0", "400.00B of cuda:0 (1"), refused(lambda: neighbour + 1), lender._loans == []])
+        del alias, neighbour
+
+        gc.collect()
+        gc.freeze()
+        report(frozen=warned(courtesy.yield_memory))
+        gc.unfreeze()
+        courtesy.restore()
 
         clone = torch._lazy_clone(x)
         warned(lambda: globals().update(lent=courtesy.yield_memory()))
@@ -142,6 +165,9 @@ def test_memory_that_stays_is_told(tmp_path):
     assert values["dlpack"][1:] == [True, True, 4096]
     assert len(values["told"]) == 1 and aliased in values["told"][0]
     assert values["line"].endswith("program.py")
+    assert values["as_error"] == [True, False, True] and "entered" not in values
+    (frozen,) = values["frozen"]
+    assert "4.00K stay on cuda:0: no Python object leads to them" in frozen and "gc.unfreeze() would let" in frozen
     assert values["lazy"] == [["2 storages (7.81K) stay on cuda:0: a copy-on-write clone"], True, True]
     if "pool" in values:
         pool = "1 storages (3.91K) stay on cuda:0: in the private pool of a CUDA graph or a torch.cuda.MemPool"

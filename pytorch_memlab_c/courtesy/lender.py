@@ -70,11 +70,7 @@ class Courtesy:
         with _lock:
             loans = [loan for loan in _loans if loan.owner() in (self, None)]
             if loans:
-                try:
-                    with undisturbed(torch):
-                        _give_back(torch, loans, self._progress)
-                finally:
-                    guard.adjust(torch)
+                _bring_back(torch, loans, self._progress)
 
     @property
     def lent_bytes(self) -> int:
@@ -109,26 +105,31 @@ class Courtesy:
         with _lock:
             loan = _Loan(weakref.ref(self), [])
             self._loans = [*(loan for loan in self._loans if loan.entries), loan]
-            with undisturbed(torch):
+            try:
                 summary = _lend_all(torch, loan, self._progress)
-            guard.adjust(torch)
-        if summary.reasons:
-            warnings.warn(str(summary), RuntimeWarning, stacklevel=3)
+                if summary.reasons:
+                    warnings.warn(str(summary), RuntimeWarning, stacklevel=3)
+            except BaseException:  # also where warnings are errors
+                _bring_back(torch, [loan], progress=False)
+                raise
         return summary
 
 
 def _lend_all(torch: Any, loan: _Loan, progress: bool) -> YieldedMemory:
     _refuse_graphs(torch)
-    lent_already = {entry.key for loan in _loans for entry in loan.entries}
-    found = [storage for storage in live_storages(torch, "cuda") if storage._cdata not in lent_already]
-    _wait_for(torch, (storage.device for storage in found))
-    blocks = DeviceBlocks(torch)
-    candidates, kept = split(torch, found, blocks)
-    loan.entries = _copies(torch, candidates, progress)
-    _loans.append(loan)
-    _take(torch, loan)
-    torch._C._cuda_clearCublasWorkspaces()
-    torch.cuda.empty_cache()
+    with undisturbed(torch):
+        lent_already = {entry.key for other in _loans for entry in other.entries}
+        found = [storage for storage in live_storages(torch, "cuda") if storage._cdata not in lent_already]
+        _wait_for(torch, (storage.device for storage in found))
+        blocks = DeviceBlocks(torch)
+        candidates, kept = split(torch, found, blocks)
+        loan.entries = _copies(torch, candidates, progress)
+        _loans.append(loan)
+        for entry in loan.entries:
+            entry.take()
+        torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+    guard.adjust(torch)
     elsewhere = {one.address for one in kept if not blocks.hold(one.device, one.address)}
     return summarize(torch, loan.entries, kept, elsewhere)
 
@@ -153,10 +154,16 @@ def _copies(torch: Any, candidates: list[Candidate], progress: bool) -> list[Len
     total = sum(one.nbytes for one in candidates)
     _refuse_too_much(total)
     bar = CopyProgress(total, "lending GPU memory", progress)
+    copies: list[LentStorage] = []
     try:
-        return [LentStorage(torch, one.storage, one.stream, bar.advance) for one in candidates]
-    except MemoryError as error:
-        raise _host_is_full(total) from error
+        for one in sorted(candidates, key=lambda candidate: -candidate.nbytes):  # the speed shows at once
+            copies.append(LentStorage(torch, one.storage, one.stream, bar.advance))
+        return copies
+    except BaseException as error:
+        copies.clear()  # the traceback keeps this frame, and would keep them
+        if isinstance(error, MemoryError):
+            raise _host_is_full(total) from error
+        raise
     finally:
         bar.close()
 
@@ -174,13 +181,12 @@ def _host_is_full(total: int, detail: str = "") -> MemoryError:
     )
 
 
-def _take(torch: Any, loan: _Loan) -> None:
+def _bring_back(torch: Any, loans: list[_Loan], progress: bool) -> None:
     try:
-        for entry in loan.entries:
-            entry.take()
-    except BaseException:
-        _give_back(torch, [loan], progress=False)
-        raise
+        with undisturbed(torch):
+            _give_back(torch, loans, progress)
+    finally:
+        guard.adjust(torch)
 
 
 def _give_back(torch: Any, loans: list[_Loan], progress: bool) -> None:

@@ -33,10 +33,10 @@ class _Search:
         self._device_type = device_type
         self._storages: dict[int, Any] = {}
         self._tensors: dict[int, Any] = {}
-        self._nodes: set[Any] = set()
+        self._nodes: dict[int, Any] = {}
         self._new_tensors: list[Any] = []
         self._new_nodes: list[Any] = []
-        self._saved_names: dict[type, tuple[str, ...]] = {}
+        self._saved_names: dict[int, tuple[str, ...]] = {}
 
     def run(self) -> list[Any]:
         for storage in _native.walk_instances(self._torch.UntypedStorage):
@@ -57,14 +57,14 @@ class _Search:
 
     def _add_tensors(self, values: Iterable[Any]) -> None:
         for value in values:
-            if isinstance(value, self._base) and id(value) not in self._tensors:
+            if id(value) not in self._tensors and _is_a(value, self._base):
                 self._tensors[id(value)] = value
                 self._new_tensors.append(value)
 
     def _add_nodes(self, nodes: Iterable[Any]) -> None:
         for node in nodes:
-            if node is not None and node not in self._nodes:
-                self._nodes.add(node)
+            if node is not None and id(node) not in self._nodes:
+                self._nodes[id(node)] = node
                 self._new_nodes.append(node)
 
     def _visit_tensor(self, tensor: Any) -> None:
@@ -107,9 +107,14 @@ class _Search:
                 continue
 
     def _names_of_saved(self, kind: type) -> tuple[str, ...]:
-        if kind not in self._saved_names:
-            self._saved_names[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
-        return self._saved_names[kind]
+        if id(kind) not in self._saved_names:
+            self._saved_names[id(kind)] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+        return self._saved_names[id(kind)]
+
+
+def _is_a(thing: Any, kind: type) -> bool:
+    """Like isinstance(), which would ask a stranger's `__class__`."""
+    return any(each is kind for each in _mro(type(thing)))
 
 
 def _as_saved(raw: Any) -> Iterator[Any]:
@@ -121,13 +126,13 @@ def _as_saved(raw: Any) -> Iterator[Any]:
 
 def _live_nodes() -> list[Any]:
     """The nodes of autograd graphs that have a Python object. Each operation's nodes are a type of their own."""
-    kinds: dict[type, bool] = {}
+    kinds: dict[int, bool] = {}  # by id(): hashing a type may run its metaclass
     found = []
     for thing in _native.walk_instances(object):
         kind = type(thing)
-        if kind not in kinds:
-            kinds[kind] = _is_node(kind)
-        if kinds[kind]:
+        if id(kind) not in kinds:
+            kinds[id(kind)] = _is_node(kind)
+        if kinds[id(kind)]:
             found.append(thing)
     return found
 
