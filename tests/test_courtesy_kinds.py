@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_device import environment, gpu
-from run_program import run_program
-from test_courtesy_gpu import START
-
-
-def run(source, tmp_path):
-    from textwrap import dedent
-
-    return run_program(START + dedent(source), tmp_path, env=environment()).values
+from courtesy_program import run
+from gpu_device import gpu
 
 
 @gpu()

@@ -18,10 +18,11 @@ import concurrent.futures
 import torch
 import torch.utils.checkpoint
 import program_support
-from pytorch_memlab_c.courtesy import guard
+from pytorch_memlab_c.courtesy import guard, lending
 from pytorch_memlab_c.courtesy.lending import LentStorage, undisturbed
 from pytorch_memlab_c.courtesy.search import live_storages
 
+lending.CHUNK = 100  # bytes: most copies take several pieces, the last a smaller one
 native = guard.is_native(torch)
 before = [storage for storage in live_storages(torch, "cpu")]
 strangers = {storage._cdata for storage in before}

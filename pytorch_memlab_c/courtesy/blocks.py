@@ -1,4 +1,5 @@
-"""What PyTorch's CUDA allocator knows of a storage's memory: the stream it belongs to, and whether its pool is private."""
+"""What PyTorch's CUDA allocator knows of a storage's memory: the stream it belongs to, and whether its pool is
+private."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ _SHARED_POOL = (0, 0)
 
 
 class DeviceBlocks:
-    """The allocator's segments now, to be asked for by address. Empty where the allocator cannot tell (`cudaMallocAsync`)."""
+    """The allocator's segments now, to be asked for by address. Empty where the allocator cannot tell
+    (`cudaMallocAsync`)."""
 
     def __init__(self, torch: Any) -> None:
         try:
@@ -31,7 +33,8 @@ class DeviceBlocks:
         return self._segment(device, address) is not None
 
     def stream(self, device: int, address: int) -> int:
-        """The handle (`cudaStream_t`) of the stream that the block at this address was allocated on; 0: the default stream."""
+        """The handle (`cudaStream_t`) of the stream that the block at this address was allocated on; 0: the default
+        stream."""
         segment = self._segment(device, address)
         return segment["stream"] if segment else 0
 

@@ -1,8 +1,8 @@
 """Emptying a storage so that any later access to its data is a Python error, and filling it again.
 
-PyTorch can forbid access to one storage's data (its CUDA graphs use it): the check is in C++, where each operation asks for
-the pointer, so it covers all threads, autograd and printing. The emptied storage keeps its size, so views of it can still be made.
-Versions without that get a storage of size 0, and the mode of watch.py.
+PyTorch can forbid access to one storage's data (its CUDA graphs use it): the check is in C++, where each operation
+asks for the pointer, so it covers all threads, autograd and printing. The emptied storage keeps its size, so views of
+it can still be made. Versions without that get a storage of size 0, and the mode of watch.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def empty(torch: Any, storage: Any) -> None:
 def fill(torch: Any, storage: Any, allocate: Callable[[Any], Any], copy: Callable[[Any], None]) -> None:
     """Give a storage bytes again, and allow access.
 
-    `allocate(None)` returns a new storage of its size, `allocate(storage)` gives that one the bytes; `copy(storage)` fills it.
+    `allocate(None)` returns a new storage of its size, `allocate(storage)` gives that one the bytes; `copy(storage)`
+    fills it.
     """
     if not is_native(torch):
         copy(allocate(storage))

@@ -37,9 +37,9 @@ class _Loan:
 class Courtesy:
     """Gives the CUDA memory of all live tensors back to the device, and brings it back.
 
-    As a context manager the memory is lent inside the block. In between, access to the data of a lent tensor, on any thread,
-    is a `RuntimeError`. Other tensors, CPU tensors, and new tensors on the GPU are not affected. CUDA work that other threads start meanwhile on
-    tensors about to be lent must end before.
+    As a context manager the memory is lent inside the block. In between, access to the data of a lent tensor, on any
+    thread, is a `RuntimeError`. CPU tensors, and new tensors on the GPU, are not affected. No other thread may work
+    on CUDA tensors while they are being copied.
 
     `progress`: show a progress bar (needs tqdm) when more than a second of copying is expected.
     """
@@ -52,19 +52,19 @@ class Courtesy:
     def yield_memory(self) -> YieldedMemory:
         """Move the bytes of all CUDA storages to the host and release them, and PyTorch's cache, to the device.
 
-        Called again while memory is lent, it lends what has come since. Returns what was lent, and what was not and why;
-        the latter is also a warning.
+        Called again while memory is lent, it lends what has come since. Returns what was lent, and what was not and
+        why; the latter is also a warning.
 
-        Raises, with nothing changed: `MemoryError` if the host has not enough memory, `RuntimeError` while CUDA graphs
-        live, since they replay with the addresses of now.
+        Raises, with nothing changed: `MemoryError` if the host has not enough memory, `RuntimeError` while CUDA
+        graphs live, since they replay with the addresses of now.
         """
         return self._yield()
 
     def restore(self) -> None:
-        """Bring back what this object has lent, and what Courtesy objects have lent that are gone. Without loans it does nothing.
+        """Bring back what this object has lent, and what Courtesy objects have lent that are gone, if anything.
 
-        Raises `torch.OutOfMemoryError` if it does not fit the device. Tensors that are back by then can be used, the others stay
-        lent with their data on the host; free device memory and call it again.
+        Raises `torch.OutOfMemoryError` if it does not fit the device. Tensors that are back by then can be used, the
+        others stay lent with their data on the host; free device memory and call it again.
         """
         torch = engine.torch_module()
         with _lock:
@@ -212,6 +212,7 @@ def _give_back(torch: Any, loans: list[_Loan], progress: bool) -> None:
 def _does_not_fit(rest: list[LentStorage], done: int, error: Exception) -> str:
     size = readable_size(sum(entry.nbytes for entry in rest))
     return (
-        f"restore() found no room on {rest[0].device}: {done} storages are back, {len(rest)} storages ({size}) are still lent, "
-        f"and their data is safe on the host. Free memory on the device, then call restore() again. ({error})"
+        f"restore() found no room on {rest[0].device}: {done} storages are back, {len(rest)} storages ({size}) are "
+        f"still lent, and their data is safe on the host. Free memory on the device, then call restore() again. "
+        f"({error})"
     )

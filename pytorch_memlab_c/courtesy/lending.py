@@ -1,7 +1,7 @@
 """One storage's bytes: to the host and off the device, and back into the same storage.
 
-A storage is what all aliases of its bytes share (views, tied weights, autograd's saved tensors), so it is emptied and filled
-in place; no tensor, version counter or graph is touched.
+A storage is what all aliases of its bytes share (views, tied weights, autograd's saved tensors), so it is emptied and
+filled in place; no tensor, version counter or graph is touched.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CHUNK = 64 << 20  # bytes copied in one go
 class LentStorage:
     """The bytes of a storage, on the host. It keeps neither the storage nor its tensors alive.
 
-    `stream`: handle of the CUDA stream whose memory the storage had; it gets memory of the same one again, since its uses there
-    are ordered by that stream alone.
+    `stream`: handle of the CUDA stream whose memory the storage had; it gets memory of the same one again, since its
+    uses there are ordered by that stream alone.
     """
 
     def __init__(self, torch: Any, storage: Any, stream: int, advance: Callable[[int], None]) -> None:
@@ -48,7 +48,8 @@ class LentStorage:
             guard.empty(self._torch, storage)
 
     def give(self, advance: Callable[[int], None]) -> None:
-        """Put the bytes back, if the storage still lives. Raises `torch.OutOfMemoryError`, with nothing changed, if they do not fit."""
+        """Put the bytes back, if the storage still lives. Raises `torch.OutOfMemoryError`, with nothing changed, if
+        they do not fit."""
         storage = self._storage() if self._emptied else None
         if storage is not None:
             guard.fill(

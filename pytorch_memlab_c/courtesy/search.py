@@ -1,7 +1,7 @@
 """Finding the storages that a program's live tensors hold, those that only autograd's graph holds among them.
 
-Nothing here runs the program's code: no hook that unpacks a saved tensor, no `__torch_function__`, no attribute of an object
-that is not PyTorch's.
+Nothing here runs the program's code: no hook that unpacks a saved tensor, no `__torch_function__`, no attribute of an
+object that is not PyTorch's.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _namespace = type.__dict__["__dict__"].__get__
 def live_storages(torch: Any, device_type: str) -> list[Any]:
     """The storages (`torch.UntypedStorage`) on devices of this type ("cuda", "cpu") that Python can reach, each once.
 
-    Reached are: live tensors, their gradients and tangents, parts of sparse and quantized ones, storages, parameters of
-    TorchScript modules, and what the autograd graphs of all these have saved. Not reached: what only C++ code holds.
-    Call it with PyTorch's modes and `__torch_function__` off.
+    Reached are: live tensors, their gradients and tangents, parts of sparse and quantized ones, storages, parameters
+    of TorchScript modules, and what the autograd graphs of all these have saved. Not reached: what only C++ code
+    holds. Call it with PyTorch's modes and `__torch_function__` off.
     """
     return _Search(torch, device_type).run()
 

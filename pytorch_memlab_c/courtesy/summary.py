@@ -19,8 +19,8 @@ _BLOCK = 512  # bytes: PyTorch's CUDA allocator rounds up to it
 class YieldedMemory:
     """Bytes by device name (`cuda:0`).
 
-    `lent_bytes`: of the storages that were lent, `storages` in number. `kept_bytes`: what PyTorch's allocator still has
-    allocated (`torch.cuda.memory_allocated()`) afterwards. `reasons`: why something stayed, one sentence a kind.
+    `lent_bytes`: of the storages that were lent, `storages` in number. `kept_bytes`: what PyTorch's allocator still
+    has allocated (`torch.cuda.memory_allocated()`) afterwards. `reasons`: why something stayed, one sentence a kind.
     """
 
     storages: int = 0
@@ -66,8 +66,8 @@ def _unknown(allocated: dict[int, int], kept: Iterable[Kept]) -> list[str]:
         rest = size - sum(nbytes for (owner, _), nbytes in blocks.items() if owner == device)
         if rest > 0:
             told.append(
-                f"{readable_size(rest)} stay on cuda:{device}: no Python object leads to them (C++ code holds them, such "
-                f"as DistributedDataParallel's buckets, or the cache of an autocast region){_hint()}"
+                f"{readable_size(rest)} stay on cuda:{device}: no Python object leads to them (C++ code holds them, "
+                f"such as DistributedDataParallel's buckets, or the cache of an autocast region){_hint()}"
             )
     return told
 

@@ -1,6 +1,8 @@
-"""The guard for versions of PyTorch that cannot forbid access to a storage's data: a dispatch mode that looks at each operation.
+"""The guard for versions of PyTorch that cannot forbid access to a storage's data: a dispatch mode that looks at each
+operation.
 
-It sees the operations of the thread that lent the memory, and of `backward()` called there, not those of other threads.
+It sees the operations of the thread that lent the memory, and of `backward()` called there, not those of other
+threads.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def discard(key: int) -> None:
 def adjust(torch: Any, message: str) -> None:
     """Begin watching on this thread while there is something to watch, and end it afterwards.
 
-    Below other modes it cannot begin, or end, without disturbing their order; then it stays out, or stays without effect.
+    Below other modes it cannot begin, or end, without disturbing their order; then it stays out, or stays without
+    effect.
     """
     from torch.utils._python_dispatch import _get_current_dispatch_mode
 
