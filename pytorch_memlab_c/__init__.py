@@ -1,5 +1,6 @@
 """Line-level memory profiler for PyTorch; see README.md. Importing it does not import PyTorch."""
 
+from .courtesy import Courtesy, YieldedMemory
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
@@ -9,9 +10,11 @@ from .target_device import set_target_gpu
 __version__ = "0.1.0"
 
 __all__ = [
+    "Courtesy",
     "LineProfiler",
     "LineRecords",
     "MetricResult",
+    "YieldedMemory",
     "clear_global_line_profiler",
     "measure_peak_memory",
     "measure_peak_rss",
