@@ -40,7 +40,16 @@ from typing import Any
 
 from .torch_import import after_torch_import
 
-__all__ = ["ENVIRONMENT_VARIABLE", "GpuModel", "SimulationUnavailable", "describe", "enable", "enable_named", "is_enabled", "presets"]
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "GpuModel",
+    "SimulationUnavailable",
+    "describe",
+    "enable",
+    "enable_named",
+    "is_enabled",
+    "presets",
+]
 
 ENVIRONMENT_VARIABLE = "PYTORCH_MEMLAB_SIMULATE"
 MAX_DEVICES = 8

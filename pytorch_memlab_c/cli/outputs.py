@@ -53,7 +53,9 @@ def of_this_rank(paths: Iterable[str]) -> list[str]:
     return [str(Path(path).with_suffix(f".rank{rank}{Path(path).suffix}")) for path in paths]
 
 
-def write_records(records: LineRecords, paths: Iterable[str], columns: Columns = None, device: str | None = None) -> None:
+def write_records(
+    records: LineRecords, paths: Iterable[str], columns: Columns = None, device: str | None = None
+) -> None:
     """Each file whole or not at all; `OSError` and `ValueError` as their writers raise them."""
     for path in paths:
         _WRITERS[Path(path).suffix.lower()](records, path, columns, device)

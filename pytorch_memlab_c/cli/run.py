@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import dataclasses
 import os
 import sys
 from pathlib import Path
 
 from .. import simulate
-from ..columns import require_recorded
 from ..line_profiler import LineProfiler
 from ..records import LineRecords
 from .code_tree import Imports
@@ -131,4 +129,3 @@ class Session:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
         return dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes))
-

@@ -77,7 +77,9 @@ class Targets:
             self._check_function(function, None if imports.has_star else mentioned)
         for package in self._modules_found.keys() - self._main_names:
             if not can_be_imported(package.partition(".")[0]):
-                raise UsageError(f"-p {package}: there is no such module{did_you_mean(near(package, list(sys.modules)))}")
+                raise UsageError(
+                    f"-p {package}: there is no such module{did_you_mean(near(package, list(sys.modules)))}"
+                )
         self._look_up_pending()
 
     def _check_function(self, function: Function, mentioned: set[str] | None) -> None:
