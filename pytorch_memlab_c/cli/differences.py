@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,7 @@ class Comparison:
         self._columns = tuple(columns)
         self.notes: list[str] = []
         found: list[Difference] = []
-        for before, after in _chosen(reports, functions):
+        for before, after in chosen_functions(reports, functions):
             if before is not None and after is not None:
                 found += self._compare((before, after))
             elif before is not None or after is not None:
@@ -103,22 +104,21 @@ class Comparison:
         self.highest = highest
 
 
-def _chosen(reports: Sequence[LineRecords], functions: Sequence[str]) -> list[list[FunctionRecord | None]]:
+def chosen_functions(reports: Sequence[LineRecords], names: Sequence[str]) -> list[list[FunctionRecord | None]]:
+    """One row a function, with its record in each report: those named, or all. Raises `ValueError` for a name that no
+    report has."""
     rows = match_functions(reports)
-    if not functions:
-        return rows
-    chosen = [report.functions[i] for report in reports for i in select_known(reports, report, functions)]
-    return [row for row in rows if any(record is one for record in row for one in chosen)]
+    chosen = {id(record) for name in names for record in _named(reports, name)}
+    return [row for row in rows if not names or any(id(record) in chosen for record in row)]
 
 
-def select_known(reports: Sequence[LineRecords], report: LineRecords, functions: Sequence[str]) -> list[int]:
-    """Those of the functions that this report has; `ValueError` for one that no report has."""
-    found: list[int] = []
-    for function in functions:
-        try:
-            found += select(report.functions, function)
-        except ValueError:
-            select([record for other in reports for record in other.functions], function)
+def _named(reports: Sequence[LineRecords], name: str) -> list[FunctionRecord]:
+    found: list[FunctionRecord] = []
+    for report in reports:
+        with contextlib.suppress(ValueError):
+            found += [report.functions[i] for i in select(report.functions, name)]
+    if not found:
+        select(max((report.functions for report in reports), key=len), name)  # tells the names that are there
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -39,4 +40,21 @@ def at_the_end(action: Callable[[], None]) -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, on_signal)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=let_go)
+        _in_forked_children(let_go)
+
+
+def _in_forked_children(let_go: Callable[[], None]) -> None:
+    """Signals wait until the child has let go: Python would drop one that came before."""
+    masks = threading.local()
+
+    def hold() -> None:
+        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    def go_on() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
+    def go_on_in_child() -> None:
+        let_go()
+        go_on()
+
+    os.register_at_fork(before=hold, after_in_parent=go_on, after_in_child=go_on_in_child)

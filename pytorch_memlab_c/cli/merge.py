@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..comparison import match_functions, table_of
+from ..comparison import table_of
 from ..record_types import FunctionRecord
 from ..records import LineRecords
 from ..render.files import write_file
 from ..render.text import clean_code, right_column, show_value
 from ..tables import default_columns_for
-from .differences import select_known
+from .differences import chosen_functions
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell
 from .usage import UsageError, one_line
@@ -64,10 +64,8 @@ def merge_records(
     reports: Sequence[LineRecords], columns: Sequence[str], functions: Sequence[str]
 ) -> Iterator[MergedFunction]:
     """The functions of all reports, or those named. Raises `ValueError` for an unknown function or column."""
-    chosen = [r.functions[i] for r in reports for i in (select_known(reports, r, functions) if functions else ())]
-    for row in match_functions(reports):
-        if not functions or any(record is one for record in row for one in chosen):
-            yield _merged(reports, row, tuple(columns))
+    for row in chosen_functions(reports, functions):
+        yield _merged(reports, row, tuple(columns))
 
 
 def _merged(

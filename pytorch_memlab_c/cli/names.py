@@ -40,7 +40,7 @@ def can_be_imported(name: str) -> bool:
 
 def near(name: str, names: Sequence[str]) -> list[str]:
     """The names most like it."""
-    return difflib.get_close_matches(name, names, n=3)
+    return difflib.get_close_matches(name, names, n=3, cutoff=0.75)
 
 
 def did_you_mean(names: Sequence[str]) -> str:

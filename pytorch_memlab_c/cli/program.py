@@ -186,6 +186,8 @@ def find_program(script: list[str], module: list[str] | None) -> Program:
 
 def hide_our_frames(error: BaseException) -> None:
     """Before an uncaught exception is passed on: what reports it is to see a traceback that begins in the program."""
+    if isinstance(error, SystemExit):  # not reported, and its traceback is not to be kept
+        return
     traceback = _program_part(error.__traceback__)
     report = sys.excepthook
 
