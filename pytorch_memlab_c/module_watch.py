@@ -63,6 +63,7 @@ class ModuleWatch:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The other finders' answer. One of them may ask all finders in turn, this one too."""
+        self._stay_in_front()
         asked = self._asking.__dict__.setdefault("names", set())
         if name in asked or not self._wanted(name):
             return None
@@ -74,6 +75,12 @@ class ModuleWatch:
         if spec is not None and spec.loader is not None:
             self._listen(name, spec.loader)
         return spec
+
+    def _stay_in_front(self) -> None:
+        """Of finders that the program has added since (pytest's, say): what they answer is not asked of others."""
+        if not isinstance(sys.meta_path[0], ModuleWatch) and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            sys.meta_path.insert(0, self)
 
     def _ask_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in list(sys.meta_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import RUN, environment, python, run, without_our_lines, write
-from run_program import cells
+from run_program import cells, titles
 
 PROGRAMS = {
     "its own world": """
@@ -103,6 +103,7 @@ PROGRAMS = {
         """,
     "killed by itself": "import os, signal; print('x', flush=True); os.kill(os.getpid(), signal.SIGTERM)",
     "warning": "import warnings\ndef f():\n    warnings.warn('careful', stacklevel=2)\nf()\n",
+    "warning of the compiler": "x = 1\nif x is 1:\n    print('told once')\n",
     "optimised": "assert False, 'not seen'\nprint(__debug__)",
     "future": "from __future__ import annotations\nx: undefined = 1\nprint(__annotations__)",
 }
@@ -245,6 +246,21 @@ def _start(folder: Path, words: list[str]) -> subprocess.Popen[str]:
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.05)  # into its sleep
     return process
+
+
+def test_pytest_with_its_own_import_hook(tmp_path):
+    write(
+        tmp_path,
+        {
+            "helper.py": "from program_support import Block\ndef help():\n    block = Block(1024)\n",
+            "test_it.py": "import helper\ndef test_one(capsys):\n    helper.help()\n    assert 1 == 2, 'rewritten'\n",
+        },
+    )
+    words = ["-p", "test_it", "-p", "helper", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    end = run(tmp_path, "-o", "report.txt", *words, "test_it.py")
+    assert end.returncode == 1 and "AssertionError: rewritten" in end.stdout
+    text = (tmp_path / "report.txt").read_text()
+    assert titles(text) == ["help", "test_one"] and cells(text, "block = Block(1024)")[:2] == ["1.00K", "1.00K"]
 
 
 def test_a_child_that_is_terminated_dies_of_the_signal_alone(tmp_path):

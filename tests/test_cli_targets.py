@@ -303,6 +303,8 @@ WRONG = {
     "report list.json": "list.json: not a report of pytorch_memlab_c",
     "report binary.json": "binary.json: not a report of pytorch_memlab_c",
     "report newer.json": "the report has version 99",
+    "report damaged.json": "damaged.json: a damaged report",
+    "report deep.json": "deep.json: ",
     "report good.json -f mian": "no function 'mian' was profiled. Did you mean 'main'",
     "report good.json -c net.maxx": "unknown column 'net.maxx'",
     "report good.json -c segment.all.peak -o nowhere/x.csv": "there is no folder",
@@ -326,6 +328,8 @@ def test_every_mistake_is_one_line_and_exit_code_2(folder):
     write(folder, {"newer.json": '{"version": 99}'})
     (folder / "binary.json").write_bytes(b"\xff\xfe\x00")
     assert run(folder, "-o", "good.json", "plain.py").returncode == 0
+    damaged = (folder / "good.json").read_text().replace('"calls":1', '"calls":"x"').replace('"hits":1', '"hits":[]')
+    write(folder, {"damaged.json": damaged, "deep.json": '{"a":' + "[" * 100_000})
     answers = python(folder, "driver.py", stdin="\n".join(WRONG) + "\n").stdout.splitlines()
     for words, expected in WRONG.items():
         told = answers.pop(0)
@@ -335,5 +339,5 @@ def test_every_mistake_is_one_line_and_exit_code_2(folder):
     assert answers == []
     assert sorted(path.name for path in folder.glob("*.*")) == sorted(
         ["script.py", "model.py", "plain.py", "driver.py"]
-        + [f"{name}.json" for name in ("empty", "list", "newer", "binary", "good")]
+        + [f"{name}.json" for name in ("empty", "list", "newer", "binary", "good", "damaged", "deep")]
     )

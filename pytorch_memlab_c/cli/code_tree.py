@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import warnings
 from collections.abc import Iterator
 from types import CodeType
 
@@ -38,7 +39,10 @@ class Imports:
     def __init__(self, source: str | bytes | None, package: str | None) -> None:
         self.names: dict[str, str] = {}
         self.has_star = source is None  # without a source, anything may be imported
-        for node in ast.walk(ast.parse(source or "")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compiling it has told them
+            tree = ast.parse(source or "")
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self.names.update({alias.asname: alias.name for alias in node.names if alias.asname})
             elif isinstance(node, ast.ImportFrom):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import __version__
 from .usage import Parser, UsageError
 
 _RUN_EXAMPLES = """\
@@ -75,6 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"{parser.prog} {options.command}: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        if options.command in _PROGRAM_COMMANDS:  # the program's own
+            raise
+        return 128 + signal.SIGINT
 
 
 def _command_name() -> str:
@@ -89,6 +95,7 @@ def _parser(prog: str) -> Parser:
         epilog=f"`{prog} run --help` and the like show the options of a command, with examples.",
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"pytorch_memlab_c {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", dest="command", parser_class=Parser)
     for name, (help_text, examples, add_options) in _COMMANDS.items():
         command = commands.add_parser(
@@ -178,6 +185,7 @@ def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     return action
 
 
+_PROGRAM_COMMANDS = ("run", "simulate")
 _COMMANDS: dict[str, tuple[str, str, Callable[[Any], None]]] = {
     "run": ("run a program under the profiler, with no edit of its source", _RUN_EXAMPLES, _add_run),
     "simulate": ("run a program under the profiler on a simulated GPU", _SIMULATE_EXAMPLES, _add_simulate),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..records import LineRecords
+from ..tables import build_tables
 from .usage import UsageError
 
 
@@ -15,7 +16,12 @@ def load_records(path: str) -> LineRecords:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not a report of pytorch_memlab_c: no text") from None
-    try:
-        return LineRecords.from_json(text if text.lstrip().startswith("{") else "{" + text)
-    except ValueError as error:
+    try:  # text that is no object would be taken for a path
+        records = LineRecords.from_json(text if text.lstrip().startswith("{") else "{" + text)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: {error}") from None
+    try:
+        build_tables(records)
+    except Exception as error:  # values of a kind that no report has
+        raise UsageError(f"{path}: a damaged report of pytorch_memlab_c: {error!r}") from None
+    return records

@@ -98,8 +98,10 @@ class Script(Program):
             code = loader.get_code("__main__")
             assert code is not None
             return code
-        with open(path, "rb") as file:
-            text = file.read()
+        try:
+            text = loader.get_data(path)
+        except OSError as error:
+            raise UsageError(f"can't open file {self.name!r}: {error.strerror}") from None
         return compile(text, path, "exec", dont_inherit=True)
 
     def source(self) -> str | bytes | None:

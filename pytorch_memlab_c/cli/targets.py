@@ -16,6 +16,8 @@ from .usage import UsageError
 
 MAIN = "__main__"
 Tree = list[tuple[str, CodeType]]
+#: Functions that a report has where none ran.
+_MOST_SILENT = 10
 
 
 class Function:
@@ -166,7 +168,8 @@ class Targets:
         silent = [f for f in self._functions if not ran & f.codes.keys()]
         wanted = ran.union(*(f.codes for f in silent))
         others = dict.fromkeys(record.qualname for record in records if id(record.code) not in wanted)
-        return [record for record in records if id(record.code) in wanted], list(others)
+        shown = [record for record in records if id(record.code) in wanted]
+        return shown or list(records[:_MOST_SILENT]), list(others)
 
     def problems(self) -> list[str]:
         """A line for each name that was not found."""

@@ -9,7 +9,7 @@ from ..columns import is_bytes
 from ..device_names import CPU, TARGET
 from ..tables import Table
 
-NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), or decorate with @profile"
+NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), decorate with @profile, or name them by -f"
 _UNITS = "BKMGTPE"
 #: Control characters and line separators, which would break a row, as escapes; no form feed.
 _CONTROL: dict[int, str] = {
