@@ -136,7 +136,11 @@ def functions(folder: Path, *words: str) -> dict[str, int]:
     end = run(folder, "-o", "report.json", *words, "script.py")
     assert end.returncode == 0, end.stderr
     assert "error" not in end.stderr, end.stderr
-    report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return calls(folder / "report.json")
+
+
+def calls(path: Path) -> dict[str, int]:
+    report: dict[str, Any] = json.loads(path.read_text())
     return {function["qualname"]: function["calls"] for function in report["functions"]}
 
 
@@ -180,28 +184,44 @@ def test_a_package_with_its_modules_and_the_script(folder):
 ASYNC = {"task", "stream", "both"}
 
 
-@pytest.mark.parametrize(
-    "name, qualname",
-    [
-        ("main", "main"),
-        ("script.main", "main"),
-        ("__main__.task", "task"),
-        ("model.Net.forward", "Net.forward"),
-        ("Net.forward", "Net.forward"),
-        ("m.Net.size", "Net.size"),
-        ("h", "helper"),
-        ("Net.make.<locals>.inside", "Net.make.<locals>.inside"),
-        ("package.inside", "inside"),
-        ("package.late.inside", "inside"),
-        ("lazy.Thing.run", "Thing.run"),
-        ("Thing.run", "Thing.run"),
-        ("model.never", "never"),
-    ],
-)
-def test_one_function_by_any_name_the_program_has_for_it(folder, name, qualname):
-    found = functions(folder, "-f", name)
-    assert found.keys() == {qualname}
-    assert bool(found[qualname]) == (name != "model.never")  # asked for by name, it is told that it never ran
+#: Runs command lines in forks of one process.
+DRIVER = """
+    import os, sys
+    from pytorch_memlab_c.cli import main
+    for line in sys.stdin.read().splitlines():
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(1, 2)
+            sys.argv[0] = "pytorch-memlab"
+            sys.exit(main(line.split()))
+        print("exit code", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    """
+NAMES = {
+    "main": "main",
+    "script.main": "main",
+    "__main__.task": "task",
+    "model.Net.forward": "Net.forward",
+    "Net.forward": "Net.forward",
+    "m.Net.size": "Net.size",
+    "h": "helper",
+    "Net.make.<locals>.inside": "Net.make.<locals>.inside",
+    "package.inside": "inside",
+    "package.late.inside": "inside",
+    "lazy.Thing.run": "Thing.run",
+    "Thing.run": "Thing.run",
+    "model.never": "never",
+}
+
+
+def test_one_function_by_any_name_the_program_has_for_it(folder):
+    write(folder, {"driver.py": DRIVER})
+    runs = [f"run -f {name} -o {position}.json script.py" for position, name in enumerate(NAMES)]
+    answers = python(folder, "driver.py", stdin="\n".join(runs)).stdout
+    for position, (name, qualname) in enumerate(NAMES.items()):
+        assert (folder / f"{position}.json").exists(), answers
+        found = calls(folder / f"{position}.json")
+        assert found.keys() == {qualname}
+        assert bool(found[qualname]) == (name != "model.never")  # asked for by name, it is told that it never ran
 
 
 def test_figures_of_a_function_that_no_edit_was_made_for(folder):
@@ -221,8 +241,7 @@ def test_a_module_that_is_run_and_its_package(folder):
     ):
         end = run(folder, *words, "-o", "report.json", "-m", "package.train")
         assert end.returncode == 0, end.stderr
-        report = json.loads((folder / "report.json").read_text())
-        assert {function["qualname"] for function in report["functions"]} == expected
+        assert calls(folder / "report.json").keys() == expected
 
 
 def test_modules_that_were_there_before_and_those_without_code(folder):
@@ -250,23 +269,6 @@ def test_names_that_are_never_found_are_told_at_the_end(folder):
     ]
     assert "note: -f package.nope: " in (folder / "report.txt").read_text()
 
-
-DRIVER = """
-    import os, sys
-    from pytorch_memlab_c.cli import main
-    for line in sys.stdin.read().splitlines():
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(1, 2)
-            sys.argv[0] = "pytorch-memlab"
-            try:
-                code = main(line.split())
-            except SystemExit as end:
-                code = end.code
-            sys.stdout.flush()
-            os._exit(code)
-        print("exit code", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-    """
 
 WRONG = {
     "": "nothing to do: give a command",

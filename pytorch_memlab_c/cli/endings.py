@@ -19,42 +19,44 @@ def at_the_end(action: Callable[[], None]) -> None:
     Signals that would end the process still do, with the status that tells so. A program that handles one itself, and
     the processes that it forks, are left alone.
     """
-    home = os.getpid()
+    ending = _Ending(action)
+    atexit.register(ending.act)
+    ending.take_signals()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=ending.hold_signals, after_in_parent=ending.release_signals, after_in_child=ending.leave_child
+        )
 
-    def act() -> None:
-        if os.getpid() == home:
-            action()
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        act()
+class _Ending:
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._home = os.getpid()
+        self._thread = threading.local()
+
+    def act(self) -> None:
+        if os.getpid() == self._home:
+            self._action()
+
+    def take_signals(self) -> None:
+        for number in _ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.act()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    def let_go() -> None:
+    def hold_signals(self) -> None:
+        """Around a fork they wait until the child has its own handlers: Python would drop one that came before."""
+        self._thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    def release_signals(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._thread.mask)
+
+    def leave_child(self) -> None:
         for number in _ENDING:
-            if signal.getsignal(number) is on_signal:
+            if signal.getsignal(number) == self._on_signal:
                 signal.signal(number, signal.SIG_DFL)
-
-    atexit.register(act)
-    for number in _ENDING:
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, on_signal)
-    if hasattr(os, "register_at_fork"):
-        _in_forked_children(let_go)
-
-
-def _in_forked_children(let_go: Callable[[], None]) -> None:
-    """Signals wait until the child has let go: Python would drop one that came before."""
-    masks = threading.local()
-
-    def hold() -> None:
-        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-
-    def go_on() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
-
-    def go_on_in_child() -> None:
-        let_go()
-        go_on()
-
-    os.register_at_fork(before=hold, after_in_parent=go_on, after_in_child=go_on_in_child)
+        self.release_signals()
