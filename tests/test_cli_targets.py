@@ -244,6 +244,15 @@ def test_a_module_that_is_run_and_its_package(folder):
         assert calls(folder / "report.json").keys() == expected
 
 
+def test_twins_of_the_same_text_are_told_apart_case_8(folder):
+    twin = "from program_support import Block\ndef f(size):\n    block = Block(size)\n"
+    write(folder, {"one.py": twin, "two.py": twin, "script.py": "import one, two\none.f(1024)\ntwo.f(4096)\ntwo.f(1)\n"})
+    end = run(folder, "-f", "one.f", "script.py")
+    assert cells(end.stdout, "block = Block(size)") == ["1.00K", "1.00K", "1"]
+    end = run(folder, "-p", "one", "-p", "two", "script.py")
+    assert titles(end.stdout) == ["one.f", "two.f"]
+
+
 def test_modules_that_were_there_before_and_those_without_code(folder):
     write(folder, {"script.py": "import textwrap, math, zlib\ntextwrap.dedent(' x')\nmath.sqrt(4)\n"})
     assert functions(folder, "-p", "textwrap").keys() == {"dedent"}
