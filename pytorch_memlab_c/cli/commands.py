@@ -115,7 +115,7 @@ def _append(parser: Parser, *names: str, metavar: str, help: str) -> None:
 
 
 def _add_run(parser: Parser) -> None:
-    parser.add_argument("--gpu", help=argparse.SUPPRESS)
+    parser.set_defaults(gpu=None)
     _add_program(parser)
 
 
