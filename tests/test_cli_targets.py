@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_support import python, run, write
 from run_program import cells, titles
+
+from pytorch_memlab_c.cli.code_tree import functions_in
 
 FILES = {
     "script.py": """
@@ -244,9 +247,18 @@ def test_a_module_that_is_run_and_its_package(folder):
         assert calls(folder / "report.json").keys() == expected
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")
+def test_functions_with_type_parameters():
+    source = "def f[T](x: T):\n    def g(): pass\nclass A[T]:\n    def m[S](self): pass\n    def n(self): pass\n"
+    found = [qualname for qualname, _ in functions_in(compile(source, "generic.py", "exec"))]
+    assert found == ["f", "f.<locals>.g", "A.m", "A.n"]
+
+
 def test_twins_of_the_same_text_are_told_apart_case_8(folder):
     twin = "from program_support import Block\ndef f(size):\n    block = Block(size)\n"
-    write(folder, {"one.py": twin, "two.py": twin, "script.py": "import one, two\none.f(1024)\ntwo.f(4096)\ntwo.f(1)\n"})
+    write(
+        folder, {"one.py": twin, "two.py": twin, "script.py": "import one, two\none.f(1024)\ntwo.f(4096)\ntwo.f(1)\n"}
+    )
     end = run(folder, "-f", "one.f", "script.py")
     assert cells(end.stdout, "block = Block(size)") == ["1.00K", "1.00K", "1"]
     end = run(folder, "-p", "one", "-p", "two", "script.py")

@@ -69,6 +69,8 @@ def print_text(text: str) -> None:
     try:
         write_text(stream, text)
         stream.flush()
+    except RuntimeError:  # a signal came while the program itself was writing
+        os.write(stream.fileno(), text.encode(errors="backslashreplace"))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except ValueError:  # closed
