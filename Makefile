@@ -26,7 +26,7 @@ $(VENV)/.environment:
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
 	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
 	$(PYTHON) -m venv $(VENV)
-	$(py) -m pip install --quiet --disable-pip-version-check $(TORCH) -r tests/requirements.txt
+	$(py) -m pip install --quiet --disable-pip-version-check $(TORCH) -r tests/requirements.txt $(if $(TORCH),-r tests/requirements-torch.txt)
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.environment $(sources)

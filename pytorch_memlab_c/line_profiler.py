@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import _native, allocator_stats, callables, engine
@@ -69,10 +69,13 @@ class LineProfiler:
     def add_function(self, function: Any) -> None:
         """Measure this function too, from its next call on. Adding it again changes nothing."""
         for plain in callables.functions_of(function):
-            code = plain.__code__
-            if self._tracer.add_code(code, *callables.line_range(code)):
-                self._names[id(code)] = (plain.__qualname__, plain.__module__)
-                self._sources[id(code)] = source_of(code)
+            self.add_code(plain.__code__, plain.__qualname__, plain.__module__)
+
+    def add_code(self, code: CodeType, qualname: str, module: str | None) -> None:
+        """The same for a code object: a module's own lines, or a function that is yet to be made of it."""
+        if self._tracer.add_code(code, *callables.line_range(code)):
+            self._names[id(code)] = (qualname, module)
+            self._sources[id(code)] = source_of(code)
 
     def measures(self, function: Any, columns: Columns, device: Any) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
