@@ -24,10 +24,10 @@ _CALLABLES = (
 
 
 class Project:
-    """The user's own code: files below `root` that are neither installed packages nor Python's own."""
+    """The user's own code: files below `roots` that are neither installed packages nor Python's own."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
+    def __init__(self, *roots: Path) -> None:
+        self._roots = {root.resolve() for root in roots}
         self._others = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
         self._known: dict[str, bool] = {}
 
@@ -42,7 +42,7 @@ class Project:
         path = path.resolve()
         if {"site-packages", "dist-packages"} & set(path.parts) or self._others & set(path.parents):
             return False
-        return self._root in path.parents
+        return not self._roots.isdisjoint(path.parents)
 
 
 def functions_under_test(
@@ -59,6 +59,8 @@ def functions_under_test(
     seen: dict[int, Any] = {}  # keeps what it has seen alive: ids stay distinct
     while waiting and len(found) < MOST_FUNCTIONS:
         thing = waiting.popleft()
+        if not _is_a(thing, (*_CALLABLES, type, ModuleType)):
+            thing = type(thing)  # many objects are of few classes
         if id(thing) in seen:
             continue
         seen[id(thing)] = thing
@@ -117,11 +119,11 @@ def _is_a(thing: Any, kinds: type | tuple[type, ...]) -> bool:
 
 
 def _functions_in(thing: Any, project: Project) -> Iterator[FunctionType]:
-    """The functions of a callable; of a class, or an object of one, the methods that the project defines."""
+    """The functions of a callable; of a class, the methods that the project defines."""
     if _is_a(thing, _CALLABLES):
         yield from _plain(thing)
     elif not _is_a(thing, ModuleType):
-        for cls in (thing if _is_a(thing, type) else type(thing)).__mro__:
+        for cls in thing.__mro__:
             if _is_defined_in(cls, project):
                 for value in list(vars(cls).values()):
                     yield from _plain(value) if _is_a(value, _CALLABLES) else ()

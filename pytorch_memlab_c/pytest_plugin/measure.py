@@ -14,7 +14,7 @@ from ..process.peak import peak_memory, peaks_of_devices
 from ..target_device import target_name
 from .functions import Project, functions_under_test
 from .limits import Limit
-from .text import describe_excess
+from .text import describe_excess, scope
 
 
 class Measurement:
@@ -23,14 +23,16 @@ class Measurement:
     Nothing that goes wrong in here is raised: the test runs as without.
     """
 
-    def __init__(self, limits: Sequence[Limit], functions: Iterable[FunctionType], whole: bool) -> None:
+    def __init__(
+        self, limits: Sequence[Limit], functions: Sequence[FunctionType], profilers: Profilers, whole: bool
+    ) -> None:
         """`whole`: measure all devices, also those without a limit."""
         self._blocks: dict[str, tuple[Limit, peak_memory]] = {}
         self._problems: list[str] = []
         for limit in limits:
             self._add(limit)
         self._devices = peaks_of_devices() if whole else None
-        self._profiler = _line_profiler(functions, self._blocks)
+        self._profiler = profilers.of(functions, self._blocks)
         self._stack = contextlib.ExitStack()
 
     def _add(self, limit: Limit) -> None:
@@ -55,11 +57,14 @@ class Measurement:
         self._stack.close()
 
     def peaks(self) -> list[dict[str, Any]]:
-        """`device`, `peak` (bytes above the start) and `limit` (bytes or None), ready for JSON."""
+        """`device`, `scope` of the bytes, `peak` (above the start) and `limit` (or None), ready for JSON."""
         found = {} if self._devices is None else self._devices.deltas()
         found.update({device: block.delta_bytes for device, (_, block) in self._blocks.items()})
         limits = {device: limit.size for device, (limit, _) in self._blocks.items()}
-        return [{"device": device, "peak": peak, "limit": limits.get(device)} for device, peak in found.items()]
+        return [
+            {"device": device, "scope": scope(device), "peak": peak, "limit": limits.get(device)}
+            for device, peak in found.items()
+        ]
 
     def complaint(self) -> str | None:
         """Which limits were exceeded, or could not be checked; None if all is well."""
@@ -80,15 +85,24 @@ def default_device() -> str:
     return target_name()
 
 
-def _line_profiler(functions: Iterable[FunctionType], devices: Iterable[str]) -> LineProfiler | None:
-    """None where no line can have figures. All devices are recorded, whichever is named."""
-    followed = [device for device in devices if device.partition(":")[0] in ("cpu", "cuda")]
-    if not followed:
-        return None
-    profiler = LineProfiler(device=followed[0], columns="hits")
-    for function in functions:
-        profiler.add_function(function)
-    return profiler
+class Profilers:
+    """The line profiler for some functions. That of the last test is taken again for the same functions: a test has often
+    many parameters, and reading the source takes time."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, ...] = ()
+        self._profiler: LineProfiler | None = None
+
+    def of(self, functions: Sequence[FunctionType], devices: Iterable[str]) -> LineProfiler | None:
+        """None where no line can have figures. All devices are recorded, whichever is named."""
+        followed = [device for device in devices if device.partition(":")[0] in ("cpu", "cuda")]
+        if not followed:
+            return None
+        key = (followed[0], *(id(function.__code__) for function in functions))
+        if self._profiler is None or self._key != key:
+            self._profiler, self._key = LineProfiler(*functions, device=followed[0], columns="hits"), key
+        self._profiler.clear()
+        return self._profiler
 
 
 def functions_to_show(item: Any, limits: Sequence[Limit], project: Project) -> list[FunctionType]:

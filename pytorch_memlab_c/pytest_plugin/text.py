@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import simulate
 from ..device_names import CPU
 from ..render.text import clean_code, readable_size
 
@@ -24,7 +25,10 @@ class _Line(NamedTuple):
 
 def scope(device: str) -> str:
     """A device, and which of its bytes are limited."""
-    return f"{device} ({'tensor bytes' if device == CPU else 'allocated bytes'})"
+    if device == CPU:
+        return f"{device} (tensor bytes)"
+    simulated = ", simulated" if device.startswith("cuda") and simulate.is_enabled() else ""
+    return f"{device} (allocated bytes{simulated})"
 
 
 def describe_excess(limit: Limit, block: peak_memory, records: LineRecords | None) -> str:
@@ -89,7 +93,7 @@ def summarize(tests: Mapping[tuple[str, str], Mapping[str, Any]], count: int) ->
     for device in sorted(devices, key=lambda name: (name == CPU, name)):
         measured = [(test, values) for (on, test), values in tests.items() if on == device]
         measured.sort(key=lambda entry: -entry[1]["peak"])
-        yield f"{scope(device)}: the highest {min(count, len(measured))} of {len(measured)} tests"
+        yield f"{measured[0][1]['scope']}: the highest {min(count, len(measured))} of {len(measured)} tests"
         yield from _summary_rows(measured[:count])
 
 
