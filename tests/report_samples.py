@@ -15,7 +15,7 @@ HOSTILE = [
     """    a = "<script>document.title = 'taken'</script>" + '</script>' + "</td></table></style>" """,
     '''    b = '"><img src=x onerror=alert(1)>' + "<svg onload=alert(2)>" + "<!--" + "]]>"''',
     '    c = "{{ 7 * 7 }}" + "{% raw %}" + "{# gone #}" + "${7 * 7}" + `&amp;&lt;&#60;`',
-    "    d = '\x00\x01\x1b[31m\x7f\x85\u2028\u202e\u2066' + \"\x0b\"",
+    "    d = '\x00\x01\x1b[31m\x7f\x85\u2028\u202e\u2066\udc80' + \"\x0b\"",
     "\tif a:\t# a tab",
     "        e = '中文 größe 👩‍🚀 العربية'",
     "    f = '" + "x" * 20_000 + "'",

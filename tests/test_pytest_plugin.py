@@ -680,6 +680,13 @@ def test_cpu_tensors_to_the_byte(pytester):
         import torch
         from nets import make
         @pytest.fixture
+        def graph():
+            return [torch.ones(1000, requires_grad=True).exp().sum()]  # 4,000 bytes that only autograd holds, and 4
+        @limit("992 B", device="cpu")
+        def test_frees_what_only_a_graph_holds(graph):
+            graph.clear()
+            torch.ones(2249)
+        @pytest.fixture
         def model(): return make()
         @pytest.fixture
         def x(): return torch.ones(2, 100, 10)
@@ -695,12 +702,12 @@ def test_cpu_tensors_to_the_byte(pytester):
         head=HEAD.replace("from program_support import Block\n", ""),
         apart=True,
     )
-    result.assert_outcomes(passed=2, failed=2)
+    result.assert_outcomes(passed=3, failed=2)
     assert "4,004 bytes above the start" in failures(result)["test_ones[1001]"]
     text = failures(result)["test_net"]
     assert "scores = x @ x.transpose(1, 2)" in text or "return scores.sum()" in text
     assert "in Attention.forward" in text
-    peaks = {line.split()[-1]: line.split()[0] for line in summary(result)[1:5]}
+    peaks = {line.split()[-1]: line.split()[0] for line in summary(result)[1:6]}
     assert peaks["test_it.py::test_ones[1000]"] == "3.91K"
     # Two results of 100 x 100 floats, and their sum.
     assert re.search(r"peak +78\.\d\dK +80,004 bytes", text)

@@ -16,6 +16,7 @@ from .limits import MARK
 if getattr(pytest, "version_tuple", (0,)) >= (8,):
     from .hooks import (
         pytest_addoption,
+        pytest_collection_finish,
         pytest_configure,
         pytest_make_collect_report,
         pytest_runtest_call,
@@ -24,6 +25,7 @@ if getattr(pytest, "version_tuple", (0,)) >= (8,):
 
     __all__ = [
         "pytest_addoption",
+        "pytest_collection_finish",
         "pytest_configure",
         "pytest_make_collect_report",
         "pytest_runtest_call",

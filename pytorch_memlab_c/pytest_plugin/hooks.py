@@ -68,6 +68,15 @@ def _wrong_mark(tests: list[str], reason: str) -> str:
     return f"{tests[0]}{others}: @pytest.mark.{MARK}: {reason}"
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Follow the allocators from now on, so that all that fixtures make is known when tests free it."""
+    whole = session.config.getoption("memlab_report") is not None
+    if whole or any(item.get_closest_marker(MARK) for item in session.items):
+        from .. import engine
+
+        engine.prepare()
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Innermost around the test's call, so that no other plugin's memory is in its figures."""
