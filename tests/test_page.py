@@ -12,6 +12,7 @@ from made_up_snapshots import K, M, code_named, line, stats
 from report_samples import CPU, CUDA0, HOSTILE, hostile, large, mixed, records_of
 
 from pytorch_memlab_c import LineRecords
+from pytorch_memlab_c.render import page as page_module
 from pytorch_memlab_c.render.text import clean_code
 
 _EMPTY = ("meta", "br", "link", "input")
@@ -132,6 +133,23 @@ def test_the_page_asks_for_nothing_and_lets_only_its_own_script_run(records, tmp
     policies = [attrs["content"] for _, attrs in page.elements if "http-equiv" in attrs]
     assert len(policies) == 1 and f"script-src 'sha256-{digest}'" in policies[0]
     assert policies[0].startswith("default-src 'none';")
+
+
+def test_further_sections_have_their_places(monkeypatch):
+    extended = page_module.template("page.html.j2").environment.from_string(
+        """{% extends "page.html.j2" %}
+        {% block report_sections %}<p>of {{ functions | length }}</p>{% endblock %}
+        {% block function_sections %}<p>of {{ function.name }}</p>{% endblock %}"""
+    )
+    monkeypatch.setattr(page_module, "template", lambda name: extended)
+    text = large(3).to_html()
+    assert text.count("<p>of 3</p>") == 1
+    assert re.findall(r"<p>of (Layer\d)", text) == ["Layer2", "Layer1", "Layer0"]
+
+
+def test_a_loaded_report_gives_the_same_page():
+    for records in (hostile(), mixed()):
+        assert LineRecords.from_json(records.to_json()).to_html() == records.to_html()
 
 
 def test_an_empty_report_says_why():

@@ -239,6 +239,36 @@ def test_functions_named_in_the_mark(pytester):
     assert " in other" not in texts["test_named"]
 
 
+def test_below_given_and_on_threads_and_in_coroutines(pytester):
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    result = run(
+        pytester,
+        """
+        import asyncio, threading
+        from hypothesis import given, settings, strategies
+        def helper(size):
+            kept = Block(size)
+        async def wait():
+            await asyncio.sleep(0)
+            helper(500)
+        @limit("400 B", device="cpu")
+        @settings(max_examples=3, database=None)
+        @given(strategies.integers(500, 500))
+        def test_given(size): helper(size)
+        @limit("400 B", device="cpu")
+        def test_thread():
+            thread = threading.Thread(target=helper, args=(500,))
+            thread.start()
+            thread.join()
+        @limit("400 B", device="cpu")
+        def test_coroutine(): asyncio.run(wait())
+        """,
+    )
+    result.assert_outcomes(failed=3)
+    for name, text in failures(result).items():
+        assert f"in {name}" in text and "in helper\n" in text and "500.00B on cpu" in text
+
+
 def test_a_peak_that_no_function_under_test_saw(pytester):
     result = run(
         pytester,
