@@ -1,4 +1,7 @@
-"""Line-level memory profiler for PyTorch; see README.md. Importing it does not import PyTorch."""
+"""Line-level memory profiler for PyTorch; see README.md. Importing it does not import PyTorch.
+
+PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn that it comes too late.
+"""
 
 from .courtesy import Courtesy, YieldedMemory
 from .decorators import clear_global_line_profiler, profile, profile_every

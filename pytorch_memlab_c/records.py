@@ -136,10 +136,13 @@ class LineRecords:
         columns: str | Iterable[str] | None = None,
         device: Any = None,
     ) -> str:
-        """One HTML page that needs no network; written to ``path`` too, whole or not at all."""
-        from .render.html import render_page
+        """One HTML page that needs no network; written to ``path`` too, whole or not at all.
 
-        text = render_page(build_tables(self, func, columns, device), self.notes)
+        Functions are in the order of their peaks. Arguments and errors as for ``to_dataframe``.
+        """
+        from .render.page import render_page
+
+        text = render_page(self, func, columns, device)
         if path is not None:
             write_file(path, text)
         return text

@@ -7,7 +7,7 @@ table is one function in one view; text, HTML and the DataFrame are made from th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, default_columns, require_recorded
@@ -40,7 +40,8 @@ class Table:
     """One function in one view.
 
     ``label`` is the function's title, ``heading`` the table's: with "all" it names the device.
-    ``devices`` are those the rows belong to, by first line; ``ran`` is False if never called.
+    ``devices`` are those the rows belong to, by first line; ``ran`` is False if never called;
+    ``function`` is what it was made from.
     """
 
     label: str
@@ -51,6 +52,7 @@ class Table:
     rows: tuple[Row, ...]
     ran: bool
     notes: tuple[str, ...]
+    function: FunctionRecord = field(repr=False)
 
 
 def build_tables(
@@ -126,6 +128,7 @@ def _table(
         tuple(_rows(function, source)),
         function.ran,
         tuple(_reasons(function, devices, view)),
+        function,
     )
 
 

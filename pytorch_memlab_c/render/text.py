@@ -11,10 +11,14 @@ from ..tables import Table
 
 NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), decorate with @profile, or name them by -f"
 _UNITS = "BKMGTPE"
-#: Control characters and line separators, which would break a row, as escapes; no form feed.
+#: Control characters and line separators, which would break a row, and marks of the writing direction, which would show
+#: other code than what runs, and halves of characters, which no file can hold, as escapes; no form feed.
 _CONTROL: dict[int, str] = {
     **{i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))},
-    **{i: f"\\u{i:04x}" for i in (0x2028, 0x2029)},
+    **{
+        i: f"\\u{i:04x}"
+        for i in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000))
+    },
     ord("\f"): "",
 }
 
