@@ -109,6 +109,11 @@ extern PyType_Spec pml_peak_window_spec;
 PyObject *pml_child_run(PyObject *module, PyObject *args);
 
 /* storage_walk.c */
-PyObject *pml_walk_instances(PyObject *module, PyObject *type);
+PyObject *pml_walk_instances(PyObject *module, PyObject *types);
+PyObject *pml_cpu_block(PyObject *module, PyObject *pointer);
+PyObject *pml_call(const char *module, const char *name); /* module.name() */
+
+/* reach.c */
+int pml_reach_frozen(PyObject *objects);
 
 #endif

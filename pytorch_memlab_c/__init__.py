@@ -2,6 +2,7 @@
 
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
+from .mem_reporter import MemReporter
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
 from .records import LineRecords
 from .target_device import set_target_gpu
@@ -11,6 +12,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LineProfiler",
     "LineRecords",
+    "MemReporter",
     "MetricResult",
     "clear_global_line_profiler",
     "measure_peak_memory",

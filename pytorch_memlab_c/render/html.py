@@ -1,4 +1,4 @@
-"""Tables as HTML: a fragment for notebooks and one page that works offline. All text is escaped."""
+"""Tables and memory reports as HTML: fragments for notebooks, one page that works offline. All text is escaped."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..columns import is_bytes
 from ..tables import Row, Table
+from . import memory
 from .text import (
     NO_FUNCTIONS,
     clean_code,
     device_line,
+    readable_size,
     show_value,
     shows_device_column,
     titled_notes,
@@ -20,6 +22,9 @@ from .text import (
 
 if TYPE_CHECKING:
     import jinja2
+
+    from ..reporter.rows import Section
+    from .memory import ReportDisplay
 
 #: Bars by column, as red, green, blue: Okabe and Ito's palette for colour-blind readers.
 COLORS = (
@@ -111,3 +116,30 @@ def _cell(column: str, value: int | None, maximum: int, color: tuple[int, int, i
     percent = round(100 * abs(value or 0) / maximum, 1) if maximum else 0.0
     strength = 0.45 if (value or 0) >= 0 else 0.2
     return Cell(show_value(column, value), exact, percent, f"rgba{(*color, strength)}")
+
+
+def render_memory(report: ReportDisplay) -> str:
+    """A memory report as one ``<div>``; a bar for each row's share of its device's largest."""
+    sections = [_memory_section(report, section) for section in report.sections]
+    return _template("memory.html.j2").render(sections=sections, notes=report.notes)
+
+
+def _memory_section(report: ReportDisplay, section: Section) -> dict[str, object]:
+    largest = max((row.nbytes for row in section.rows), default=0)
+    return {
+        "device": section.device,
+        "rows": [
+            {"name": report.label(row), "size": memory.shown_size(row), "cell": _size_cell(row.nbytes, largest)}
+            for row in section.rows
+        ],
+        "folded": memory.folded_line(section),
+        "totals": memory.totals(section),
+        "ladder": [
+            {"label": step.label, "text": readable_size(step.nbytes), "title": f"{step.nbytes:,} bytes"}
+            for step in memory.ladder(section)
+        ],
+    }
+
+
+def _size_cell(nbytes: int, largest: int) -> Cell:
+    return _cell("active_bytes.all.peak", nbytes, largest, COLORS[0])
