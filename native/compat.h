@@ -32,6 +32,13 @@ static inline PyObject *pml_trace_object(void)
 #define PML_QUIET 0
 #endif
 
+/* Whether the interpreter itself visits the objects that its collector lists (gc_lists.c does it before 3.12). */
+#if PY_VERSION_HEX >= 0x030C0000
+#define PML_GC_VISITS 1
+#else
+#define PML_GC_VISITS 0
+#endif
+
 /* A pending exception, set aside and put back. */
 struct pml_exception {
     PyObject *type, *value, *traceback;

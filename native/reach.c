@@ -90,18 +90,27 @@ static int close_over(struct reach *reach)
     return reach->failed ? -1 : 0;
 }
 
-/* Add to `objects`, the collector's list, what is frozen and can be reached; nothing where nothing is frozen. */
-int pml_reach_frozen(PyObject *objects)
+static int reach_all(PyObject *objects)
+{
+    struct reach reach = {.objects = objects};
+    int failed = objects ? close_over(&reach) : -1;
+    free(reach.seen.slot);
+    if (failed && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return failed;
+}
+
+/* `*objects` gets a list of all objects, with those that are frozen and can be reached; NULL where nothing is frozen. */
+int pml_reach_frozen(PyObject **objects)
 {
     PyObject *frozen = pml_call("gc", "get_freeze_count");
     long count = frozen ? PyLong_AsLong(frozen) : -1;
     Py_XDECREF(frozen);
     if (count <= 0)
         return count < 0 ? -1 : 0;
-    struct reach reach = {.objects = objects};
-    int failed = close_over(&reach);
-    free(reach.seen.slot);
-    if (failed && !PyErr_Occurred())
-        PyErr_NoMemory();
-    return failed;
+    *objects = pml_call("gc", "get_objects");
+    if (reach_all(*objects) == 0)
+        return 0;
+    Py_CLEAR(*objects);
+    return -1;
 }

@@ -7,18 +7,13 @@
 
 #include "blocks.h"
 
-#if defined(__GNUC__)
-#define PML_PREFETCH(address) __builtin_prefetch(address, 1)
-#else
-#define PML_PREFETCH(address) ((void)(address))
-#endif
-
 #define KNOWN_TYPES 512
-#define AHEAD 12
 
 /* The types wanted, and the answers given so far, by the address of the type. */
 struct wanted {
-    PyObject *types; /* tuple (borrowed) */
+    PyObject *types; /* tuple */
+    PyObject *found; /* list */
+    bool failed;
     PyTypeObject *known[KNOWN_TYPES];
     bool answer[KNOWN_TYPES];
 };
@@ -44,33 +39,24 @@ PyObject *pml_call(const char *module, const char *name)
     return result;
 }
 
-/* Append what is wanted of `objects`, a list, and give the rest back on the way: on a heap of millions the time goes to
- * memory that is not in the cache, so each object is touched once. Last references stay for the list's own end. */
-static int pick(struct wanted *wanted, PyObject *objects, PyObject *found)
+static int pick(PyObject *object, void *arg)
 {
-    Py_ssize_t size = PyList_GET_SIZE(objects);
-    for (Py_ssize_t i = 0; i < size; i++) {
-        if (i + AHEAD < size)
-            PML_PREFETCH(PyList_GET_ITEM(objects, i + AHEAD));
-        PyObject *object = PyList_GET_ITEM(objects, i);
-        if (is_wanted(wanted, Py_TYPE(object)) && PyList_Append(found, object) < 0)
-            return -1;
-        if (Py_REFCNT(object) > 1) {
-            PyList_SET_ITEM(objects, i, NULL);
-            Py_DECREF(object);
-        }
-    }
-    return 0;
+    struct wanted *wanted = arg;
+    wanted->failed = is_wanted(wanted, Py_TYPE(object)) && PyList_Append(wanted->found, object) < 0;
+    return !wanted->failed;
 }
 
-static int walk(struct wanted *wanted, PyObject *found)
+/* With frozen objects, over a list of all; without, the collector's own lists are looked through where they are. */
+static int walk(struct wanted *wanted)
 {
-    PyObject *objects = pml_call("gc", "get_objects");
-    int failed = objects ? pml_reach_frozen(objects) : -1;
-    if (!failed)
-        failed = pick(wanted, objects, found);
+    PyObject *objects = NULL;
+    if (pml_reach_frozen(&objects) < 0)
+        return -1;
+    for (Py_ssize_t i = 0; objects && !wanted->failed && i < PyList_GET_SIZE(objects); i++)
+        pick(PyList_GET_ITEM(objects, i), wanted);
+    int failed = objects ? 0 : pml_gc_visit(pick, wanted);
     Py_XDECREF(objects);
-    return failed;
+    return failed < 0 || wanted->failed ? -1 : 0;
 }
 
 static PyObject *tuple_of_types(PyObject *types)
@@ -93,13 +79,13 @@ PyObject *pml_walk_instances(PyObject *module, PyObject *types)
     if (!wanted.types)
         return NULL;
     int collecting = PyGC_Disable(); /* a collection would run the program's own code in the middle */
-    PyObject *found = PyList_New(0);
-    if (found && walk(&wanted, found) < 0)
-        Py_CLEAR(found);
+    wanted.found = PyList_New(0);
+    if (wanted.found && walk(&wanted) < 0)
+        Py_CLEAR(wanted.found);
     if (collecting)
         PyGC_Enable();
     Py_DECREF(wanted.types);
-    return found;
+    return wanted.found;
 }
 
 /* cpu_block(pointer) -> bytes of the live CPU block that begins there, 0 if PyTorch's CPU allocator gave none. */
@@ -109,4 +95,41 @@ PyObject *pml_cpu_block(PyObject *module, PyObject *pointer)
     if (!address && PyErr_Occurred())
         return NULL;
     return PyLong_FromSize_t(pml_blocks_size(address));
+}
+
+/* What a function, or an attribute of a C type, gives for one object. */
+static PyObject *ask(PyObject *question, PyObject *object)
+{
+    if (!Py_IS_TYPE(question, &PyGetSetDescr_Type))
+        return PyObject_CallOneArg(question, object);
+    return Py_TYPE(question)->tp_descr_get(question, object, (PyObject *)Py_TYPE(object));
+}
+
+/* The answer, or None where there is an `Exception`; NULL for what must not be swallowed. */
+static PyObject *tried(PyObject *question, PyObject *object)
+{
+    PyObject *result = ask(question, object);
+    if (result || !PyErr_ExceptionMatches(PyExc_Exception))
+        return result;
+    PyErr_Clear();
+    return Py_NewRef(Py_None);
+}
+
+/* try_each(question, list) -> list of what a function, or a getset descriptor of a type in C, gives for each object, None
+ * where it raised. Descriptors are read without the tuple that calling their `__get__` makes. */
+PyObject *pml_try_each(PyObject *module, PyObject *args)
+{
+    PyObject *question, *objects;
+    if (!PyArg_ParseTuple(args, "OO!:try_each", &question, &PyList_Type, &objects))
+        return NULL;
+    PyObject *results = PyList_New(0);
+    for (Py_ssize_t i = 0; results && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *object = Py_NewRef(PyList_GET_ITEM(objects, i));
+        PyObject *result = tried(question, object);
+        if (!result || PyList_Append(results, result) < 0)
+            Py_CLEAR(results);
+        Py_XDECREF(result);
+        Py_DECREF(object);
+    }
+    return results;
 }

@@ -127,11 +127,23 @@ class MemReporter:
             gc.collect()
         named = self._names.now(torch, model)
         scope = None if model is None else {id(tensor) for _, tensor in names.tensors_of_model(model)}
-        with quietly(torch):
+        with _no_collection(), quietly(torch):
             census = Census(torch)
             census.take()
-            levels = measure_levels(torch, census.storages.values(), census.saved)
+            levels = measure_levels(torch, census)
             yield rows.Found(torch, census, named, levels, scope)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A collection in the middle would run the program's code, and change what is counted."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _wanted_device(torch: Any, device: Any) -> str | None:

@@ -6,13 +6,14 @@ A census holds the tensors themselves. It is made, read and dropped inside one r
 from __future__ import annotations
 
 import functools
+import operator
 import sys
-from collections.abc import Iterable
+from itertools import compress
 from typing import Any
 
 from .. import _native
 from . import graph
-from .reading import components, data_address, is_tensor
+from .reading import address_reader, components, is_tensor
 
 
 class Storage:
@@ -47,6 +48,7 @@ class Census:
         self.saved: set[int] = set()
         self.graph_skipped = False
         self._torch = torch
+        self._address_of = address_reader(torch)
         self._devices: dict[Any, str] = {}
         self._known: set[int] = set()
         self._parts: list[tuple[Any, str, Any]] = []
@@ -70,40 +72,58 @@ class Census:
         self._roots += contexts
         self._enter_saved()
         self._enter_parts()
-        for storage in bare:
+        keys = _native.try_each(torch._C.StorageBase._cdata, bare)
+        for storage in (storage for key, storage in zip(keys, bare) if key not in self.storages):
             self._enter_bare(storage)
         self._settle_overlaps()
 
-    def _enter_all(self, tensors: Iterable[Any]) -> None:
-        """The hot loop: what every tensor is asked, and no more. Anything unusual goes to `_enter_unusual`."""
-        base = self._torch._C.TensorBase
-        grad_fn, grad, retains = base.grad_fn.__get__, base.grad.__get__, base.retains_grad.__get__
-        is_nested, is_quantized, untyped = base.is_nested.__get__, base.is_quantized.__get__, base.untyped_storage
-        storages, roots = self.storages, self._roots
-        for tensor in tensors:
-            try:
-                node = grad_fn(tensor)
-                if node is not None:
-                    roots.append(node)
-                gradient = grad(tensor) if node is None or retains(tensor) else None
-                if gradient is not None:
-                    self._parts.append((tensor, ".grad", gradient))
-                storage = untyped(tensor)
-                known = storages.get(storage._cdata)
-                if known is None:
-                    known = self._new_storage(storage, tensor)
-                known.tensors.append(tensor)
-                if is_nested(tensor) or is_quantized(tensor) or (not known.address and known.device != "meta"):
-                    self._add_components(tensor)
-            except Exception:
+    def _enter_all(self, tensors: list[Any]) -> None:
+        """Enter tensors that are new here. Each question is put to all of them at once: with many tensors that is where
+        the time goes. What a tensor refuses to answer is None."""
+        base, each = self._torch._C.TensorBase, _native.try_each
+        nodes = each(base.grad_fn, tensors)
+        self._roots += filter(None, nodes)
+        self._add_gradients(tensors, nodes)
+        handles = each(base.untyped_storage, tensors)
+        keys = each(self._torch._C.StorageBase._cdata, handles)
+        self._open_storages(keys, tensors, handles)
+        for key, tensor in zip(keys, tensors):
+            storage = self.storages.get(key)
+            if storage is None:
                 self._enter_unusual(tensor)
+            else:
+                storage.tensors.append(tensor)
+        for special in (base.is_nested, base.is_quantized):
+            for tensor in compress(tensors, each(special, tensors)):
+                self._add_components(tensor)
 
-    def _new_storage(self, storage: Any, tensor: Any) -> Storage:
-        address = data_address(self._torch, tensor)
-        nbytes = storage.nbytes() if address else 0
-        known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address)
-        self.storages[known.key] = known
-        return known
+    def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
+        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
+        base = self._torch._C.TensorBase
+        asked = [t for t, node in zip(tensors, nodes) if node is None or base.retains_grad.__get__(t)]
+        gradients = _native.try_each(base.grad, asked)
+        self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
+
+    def _open_storages(self, keys: list[Any], tensors: list[Any], handles: list[Any]) -> None:
+        """Enter the storages that are new. The lists belong together; a key of None: that tensor has no storage."""
+        where = {key: i for i, key in enumerate(keys) if key not in self.storages}
+        where.pop(None, None)
+        if len(where) < len(keys):
+            tensors = [tensors[i] for i in where.values()]
+            handles = [handles[i] for i in where.values()]
+        each, kind = _native.try_each, self._torch._C.StorageBase
+        devices = [self._devices.get(device) or self.device_name(device) for device in each(kind.device, handles)]
+        addresses = [address or 0 for address in each(self._address_of, tensors)]
+        sizes = each(kind.nbytes, handles)
+        self._open_without_memory(devices, addresses, sizes, tensors)
+        self.storages.update(zip(where, map(Storage, where, devices, sizes, addresses)))
+
+    def _open_without_memory(self, devices: list[str], addresses: list[int], sizes: list[Any], tensors: list[Any]) -> None:
+        """A size without an address is that of a tensor which stands for others."""
+        for i in (i for i, address in enumerate(addresses) if not address) if 0 in addresses else ():
+            if sizes[i] and devices[i] != "meta":
+                self._add_components(tensors[i])
+            sizes[i] = 0
 
     def _enter_unusual(self, tensor: Any) -> None:
         """A tensor without a storage, or one that does not answer: its components count, or it counts as nothing."""
@@ -138,6 +158,7 @@ class Census:
             return
         roots, self._roots = self._roots, []
         alone = _references_when_alone(self._torch) if roots else 0
+        new: list[Any] = []
         for name, holder, field in graph.saved_tensors(roots):
             tensor = graph.saved_data(holder, field)
             if not is_tensor(self._torch, tensor):
@@ -145,9 +166,11 @@ class Census:
             if id(tensor) not in self._known:
                 self._known.add(id(tensor))
                 self._label_saved(name, tensor)
-                self._enter_all([tensor])
+                new.append(tensor)
             elif id(tensor) not in self.labels and _references(tensor) <= alone:
                 self._label_saved(name, tensor)
+        self._held.append(new)
+        self._enter_all(new)
         self._drop_saved_aliases()
 
     def _label_saved(self, name: str, tensor: Any) -> None:
@@ -158,38 +181,42 @@ class Census:
         """What autograd holds of a storage that lives anyway is no row of its own."""
         for storage in self.storages.values() if self.saved else ():
             others = [tensor for tensor in storage.tensors if id(tensor) not in self.saved]
-            if others:
-                storage.tensors = others
+            storage.tensors = others or storage.tensors[:1]
 
     def _enter_bare(self, storage: Any) -> None:
-        """A storage that may have no tensor any more."""
+        """A storage that has no tensor any more."""
         try:
-            if storage._cdata not in self.storages:
-                address = storage.data_ptr()
-                nbytes = storage.nbytes() if address else 0
-                known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address)
-                known.bare = storage
-                self.storages[known.key] = known
+            address = storage.data_ptr()
+            nbytes = storage.nbytes() if address else 0
+            known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address)
         except Exception:  # a fake or wrapper tensor's: no memory
             return
+        known.bare = storage
+        self.storages[known.key] = known
 
     def _settle_overlaps(self) -> None:
         """Count bytes once that several storages have (DLPack, `torch.from_numpy` of one array twice)."""
-        by_device: dict[str, list[Storage]] = {}
-        for storage in self.storages.values():
-            if storage.nbytes:
-                by_device.setdefault(storage.device, []).append(storage)
-        for storages in by_device.values():
-            storages.sort(key=_by_address)
-            end = 0
-            for storage in storages:
-                if storage.address < end:
-                    storage.counted = max(0, storage.address + storage.nbytes - end)
-                end = max(end, storage.address + storage.nbytes)
+        for storages in self.by_device().values():
+            storages.sort(key=operator.attrgetter("address"))
+            begins = [storage.address for storage in storages]
+            ends = map(operator.add, begins, [storage.nbytes for storage in storages])
+            if not all(map(operator.le, ends, begins[1:])):
+                _count_once(storages)
+
+    def by_device(self) -> dict[str, list[Storage]]:
+        """The storages of each device."""
+        storages = self.storages.values()
+        return {name: [s for s in storages if s.device == name] for name in {s.device for s in storages}}
 
 
-def _by_address(storage: Storage) -> tuple[int, int]:
-    return storage.address, -storage.nbytes
+def _count_once(storages: list[Storage]) -> None:
+    storages.sort(key=lambda storage: (storage.address, -storage.nbytes))
+    end = 0
+    for storage in storages:
+        begin = storage.address
+        if begin < end and begin:
+            storage.counted = max(0, begin + storage.nbytes - end)
+        end = max(end, begin + storage.nbytes)
 
 
 def _walk(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:

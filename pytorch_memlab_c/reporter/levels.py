@@ -7,12 +7,11 @@ used on the device by all.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _native, engine
-from .census import Storage
+from .census import Census, Storage
 
 #: The caching allocators of CUDA and XPU hand out multiples of this many bytes.
 GRANULE = 512
@@ -52,25 +51,20 @@ class _Counters:
     used: int | None = None
 
 
-def measure_levels(torch: Any, storages: Iterable[Storage], saved: set[int]) -> dict[str, Level]:
+def measure_levels(torch: Any, census: Census) -> dict[str, Level]:
     """The ladder of each device that has tensors, or memory of the allocator. Sets each storage's ``block``."""
-    by_device: dict[str, list[Storage]] = {name: [] for name in _devices_in_use(torch)}
-    for storage in storages:
-        by_device.setdefault(storage.device, []).append(storage)
-    return {name: _measure(torch, name, found, saved) for name, found in by_device.items()}
+    unused: dict[str, list[Storage]] = {name: [] for name in _devices_in_use(torch)}
+    by_device = unused | census.by_device()
+    return {name: _measure(torch, name, found, census.saved) for name, found in by_device.items()}
 
 
 def _measure(torch: Any, name: str, storages: list[Storage], saved: set[int]) -> Level:
     counters = _counters(torch, name)
     _set_blocks(torch, name, storages, counters.allocated)
-    seen = elsewhere = blocks = alone = 0
-    for storage in storages:
-        seen += storage.counted
-        blocks += storage.block
-        if not storage.block:
-            elsewhere += storage.counted
-        if saved and storage.tensors and id(storage.tensors[0]) in saved:
-            alone += storage.counted
+    seen = sum(storage.counted for storage in storages)
+    blocks = sum(storage.block for storage in storages)
+    elsewhere = sum(storage.counted for storage in storages if not storage.block)
+    alone = sum(s.counted for s in storages if s.tensors and id(s.tensors[0]) in saved) if saved else 0
     rounding = blocks - (seen - elsewhere)
     return Level(name, seen, alone, elsewhere, rounding, counters.allocated, counters.reserved, counters.used)
 
@@ -110,8 +104,9 @@ def _used(module: Any, index: int) -> int | None:
 def _set_blocks(torch: Any, name: str, storages: list[Storage], allocated: int | None) -> None:
     kind, _, index = name.partition(":")
     if kind == "cpu" and engine.cpu_is_followed():
-        for storage in storages:
-            storage.block = _native.cpu_block(storage.address) if storage.counted else 0
+        blocks = _native.try_each(_native.cpu_block, [storage.address for storage in storages])
+        for storage, block in zip(storages, blocks):
+            storage.block = block if storage.counted else 0
     elif kind in _CACHING:
         _set_rounded(torch, kind, int(index), storages, allocated)
     else:

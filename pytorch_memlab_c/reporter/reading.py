@@ -7,7 +7,7 @@ Overrides (`__torch_function__`, properties of subclasses, `__class__`) are not 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 #: The methods that give the tensors of a sparse layout.
@@ -40,14 +40,21 @@ def is_tensor(torch: Any, value: object) -> bool:
     return issubclass(type(value), torch._C.TensorBase)
 
 
-def data_address(torch: Any, tensor: Any) -> int:
-    """Where the tensor's storage begins; 0 if it has no memory. Does not copy a storage that is shared until written."""
-    try:
-        if hasattr(torch._C, "_data_address"):
-            return int(torch._C._data_address(tensor))
-        return int(torch._C.TensorBase.untyped_storage(tensor).data_ptr())
-    except Exception:  # fake and wrapper tensors, on versions that refuse
-        return 0
+def address_reader(torch: Any) -> Callable[[Any], int]:
+    """A function that tells where a tensor's storage begins: 0 if it has no memory. It does not copy a storage that is
+    shared until it is written to, where this version of PyTorch can."""
+    if hasattr(torch._C, "_data_address"):
+        read: Callable[[Any], int] = torch._C._data_address
+        return read
+    storage_of = torch._C.TensorBase.untyped_storage
+
+    def data_address(tensor: Any) -> int:
+        try:
+            return int(storage_of(tensor).data_ptr())
+        except Exception:  # fake and wrapper tensors
+            return 0
+
+    return data_address
 
 
 def components(torch: Any, tensor: Any) -> list[Component]:

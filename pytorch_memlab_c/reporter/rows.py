@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .. import _native
 from .census import Census, Storage
 from .levels import Level
 from .names import NamedTensors
@@ -91,10 +93,7 @@ class Found:
 def sections(found: Found, device: str | None, max_rows: int | None) -> list[Section]:
     """One section a device, in order, at most ``max_rows`` rows in each; only those of ``device``, if it is given
     ("cuda" is all CUDA devices)."""
-    by_device: dict[str, list[Storage]] = {}
-    for storage in found.census.storages.values():
-        if found.scope is None or any(found.in_scope(id(tensor)) for tensor in storage.tensors):
-            by_device.setdefault(storage.device, []).append(storage)
+    by_device = {name: _in_scope(found, storages) for name, storages in found.census.by_device().items()}
     loose: dict[str, list[Any]] = {}
     for tensor in found.census.without_storage:
         if found.in_scope(id(tensor)):
@@ -105,6 +104,12 @@ def sections(found: Found, device: str | None, max_rows: int | None) -> list[Sec
         _section(found, name, by_device.get(name, []), loose.get(name, []), max_rows)
         for name in sorted(wanted, key=device_order)
     ]
+
+
+def _in_scope(found: Found, storages: list[Storage]) -> list[Storage]:
+    if found.scope is None:
+        return storages
+    return [storage for storage in storages if any(found.in_scope(id(tensor)) for tensor in storage.tensors)]
 
 
 def device_order(name: str) -> tuple[int, str, int]:
@@ -120,7 +125,7 @@ def _device_of(found: Found, tensor: Any) -> str:
 
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
-    storages.sort(key=_bytes_of, reverse=True)
+    storages.sort(key=operator.attrgetter("counted"), reverse=True)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     used = sum(storage.counted for storage in storages)
@@ -130,23 +135,13 @@ def _section(found: Found, name: str, storages: list[Storage], loose: list[Any],
 
 def _that_hold(found: Found, entries: Iterable[Entry]) -> tuple[list[Entry], int]:
     """The entries that have bytes or elements (all, if asked for), and the sum of their elements."""
-    kept, elements, numel = [], 0, found.torch._C.TensorBase.numel
-    for entry in entries:
-        storage, tensor, _ = entry
-        try:
-            count = 0 if tensor is None else numel(tensor)
-        except Exception:  # a kind that does not say
-            count = 0
-        if type(count) is int and count:
-            elements += count
-            kept.append(entry)
-        elif found.with_empty or (storage is not None and storage.counted):
-            kept.append(entry)
-    return kept, elements
-
-
-def _bytes_of(storage: Storage) -> int:
-    return storage.counted
+    listed = list(entries)
+    answers = _native.try_each(found.torch._C.TensorBase.numel, [tensor for _, tensor, _ in listed])
+    counts = [count if type(count) is int else 0 for count in answers]
+    if found.with_empty:
+        return listed, sum(counts)
+    kept = [entry for entry, count in zip(listed, counts) if count or (entry[0] is not None and entry[0].counted)]
+    return kept, sum(counts)
 
 
 def _entries(found: Found, storages: list[Storage], loose: list[Any]) -> Iterator[Entry]:
