@@ -65,15 +65,39 @@ static int visit(PyObject *object, void *arg)
     return reach->failed;
 }
 
+static void visit_all(PyObject *container, struct reach *reach)
+{
+    if (container)
+        Py_TYPE(container)->tp_traverse(container, visit, reach);
+}
+
+/* The local variables of a frame that runs, and of those that called it: such a frame does not show them to the collector. */
+static void add_frames(PyObject *top, struct reach *reach)
+{
+    PyObject *frame = Py_NewRef(top);
+    while (frame && !reach->failed) {
+        PyObject *locals = PyObject_GetAttrString(frame, "f_locals");
+        PyObject *values = locals ? PyMapping_Values(locals) : NULL;
+        visit_all(values, reach);
+        Py_XDECREF(values);
+        Py_XDECREF(locals);
+        PyErr_Clear();
+        PyObject *caller = (PyObject *)PyFrame_GetBack((PyFrameObject *)frame);
+        Py_DECREF(frame);
+        frame = caller;
+    }
+    Py_XDECREF(frame);
+}
+
 static int add_roots(struct reach *reach)
 {
     visit(PyImport_GetModuleDict(), reach);
     PyObject *frames = reach->failed ? NULL : pml_call("sys", "_current_frames");
-    if (!frames)
-        return -1;
-    Py_TYPE(frames)->tp_traverse(frames, visit, reach);
-    Py_DECREF(frames);
-    return reach->failed ? -1 : 0;
+    PyObject *thread, *frame;
+    for (Py_ssize_t i = 0; frames && PyDict_Next(frames, &i, &thread, &frame);)
+        add_frames(frame, reach);
+    Py_XDECREF(frames);
+    return frames && !reach->failed ? 0 : -1;
 }
 
 static int close_over(struct reach *reach)
