@@ -1,11 +1,11 @@
 """What a memory report costs: this project beside pytorch_memlab, in one process, on the same live objects.
 
-Usage: python benchmarks/reporter.py [--tensors N] [--objects N] [--rounds N]
+Usage: python benchmarks/reporter.py [--tensors N] [--objects N] [--rounds N] [--training] [--records]
 Needs PyTorch and, for the peer's figures, `pip install --no-deps pytorch_memlab==0.3.2 calmsize`.
-The objects: a training state (parameters, gradients, states of Adam: a fifth, a fifth and three fifths of the tensors) among
-the objects of a data set held in Python (records with a list and a dict each, and their index). Both print their report
-to a string. Figures are processor time of one thread, the median of alternating rounds. Absolute times are this
-machine's; compare the ratios. Our default report puts the smallest rows together in one line; all rows are timed too.
+Plain tensors among plain lists; --training: parameters, gradients and states of Adam (a fifth, a fifth, three fifths), named;
+--records: a data set of records with a list and a dict each, which take more memory. Both print their report to a string.
+Figures are processor time of one thread, the median of alternating rounds. Absolute times are this machine's; compare the
+ratios. The default report puts the smallest rows together in one line; all rows are timed too.
 """
 
 from __future__ import annotations
@@ -42,10 +42,16 @@ def training_state(tensors: int) -> tuple[Any, Any]:
     return model, optimizer
 
 
-def records(objects: int) -> list[Any]:
-    """Records until about this many objects are under the collector's eyes."""
+def plain_tensors(tensors: int) -> list[Any]:
+    import torch
+
+    return [torch.ones(10 + i % 7) for i in range(tensors)]
+
+
+def other_objects(objects: int, records: bool) -> list[Any]:
+    """Objects until about this many are under the collector's eyes."""
     missing = objects - len(gc.get_objects())
-    return [Record(i) for i in range(missing // 4)]
+    return [Record(i) for i in range(missing // 4)] if records else [[] for _ in range(missing)]
 
 
 def seconds(report: Callable[[], Any]) -> tuple[float, str]:
@@ -59,28 +65,33 @@ def seconds(report: Callable[[], Any]) -> tuple[float, str]:
 def reports(model: Any, optimizer: Any) -> dict[str, Callable[[], Any]]:
     from pytorch_memlab_c import MemReporter
 
-    ours = MemReporter(model)
-    ours.add_optimizer(optimizer)
+    ours = prepared(MemReporter, model, optimizer)
     found = {"pytorch_memlab_c": ours.report, "pytorch_memlab_c, all rows": lambda: ours.report(max_rows=None)}
     found["(listing the objects)"] = gc.get_objects
     if importlib.util.find_spec("pytorch_memlab"):
         with contextlib.redirect_stdout(io.StringIO()):
             from pytorch_memlab import MemReporter as Peer
-        theirs = Peer(model)
-        theirs.add_optimizer(optimizer)
-        found["pytorch_memlab"] = theirs.report
+        found["pytorch_memlab"] = prepared(Peer, model, optimizer).report
     return found
 
 
-def compare(tensors: int, objects: int, rounds: int) -> None:
+def prepared(kind: Any, model: Any, optimizer: Any) -> Any:
+    reporter = kind(model)
+    if optimizer is not None:
+        reporter.add_optimizer(optimizer)
+    return reporter
+
+
+def compare(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
-    model, optimizer = training_state(tensors)
-    data = records(objects)
+    model, optimizer = training_state(options.tensors) if options.training else (None, None)
+    kept = [] if options.training else plain_tensors(options.tensors)
     ways = reports(model, optimizer)
+    kept += other_objects(options.objects, options.records)
     gc.collect()
-    print(f"{tensors:,} tensors among {len(gc.get_objects()):,} objects ({len(data):,} records), {rounds} rounds")
+    print(f"{options.tensors:,} tensors among {len(gc.get_objects()):,} objects, {options.rounds} rounds")
     runs: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         for way, report in ways.items():
             runs[way].append(seconds(report)[0])
     show({way: statistics.median(times) for way, times in runs.items()})
@@ -100,8 +111,9 @@ def main() -> None:
     parser.add_argument("--tensors", type=int, default=10_000)
     parser.add_argument("--objects", type=int, default=1_200_000)
     parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
-    compare(options.tensors, options.objects, options.rounds)
+    parser.add_argument("--training", action="store_true")
+    parser.add_argument("--records", action="store_true")
+    compare(parser.parse_args())
 
 
 if __name__ == "__main__":

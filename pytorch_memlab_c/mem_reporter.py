@@ -109,6 +109,8 @@ class MemReporter:
     def _display(self, verbose: bool, device: Any, model: Any, max_rows: int | None) -> ReportDisplay:
         if max_rows is not None and (not isinstance(max_rows, int) or max_rows < 0):
             raise ValueError(f"max_rows must be a number of rows, or None for all, not {max_rows!r}")
+        if model is not None:
+            names.check_model(model)
         with self._found(model) as found:
             if found is None:
                 return ReportDisplay([], ["PyTorch is not imported"], verbose)
@@ -157,7 +159,9 @@ def _wanted_device(torch: Any, device: Any) -> str | None:
     try:
         return str(torch.device(device))
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"{device!r} is not a device; give 'cuda:0', 'cuda', 'cpu', an index or a torch.device") from error
+        raise ValueError(
+            f"{device!r} is not a device; give 'cuda:0', 'cuda', 'cpu', an index or a torch.device"
+        ) from error
 
 
 def _notes(found: rows.Found) -> list[str]:

@@ -194,10 +194,16 @@ def frame(*rows):
 class TestDiff:
     def test_new_gone_grown_and_shrunk_largest_first(self):
         before = frame(
-            ("a", "Tensor", "cpu", 1, 100), ("b", "Tensor", "cpu", 2, 50), ("c", "Tensor", "cpu", 3, 7), ("d", "T", "cpu", 4, 9)
+            ("a", "Tensor", "cpu", 1, 100),
+            ("b", "Tensor", "cpu", 2, 50),
+            ("c", "Tensor", "cpu", 3, 7),
+            ("d", "T", "cpu", 4, 9),
         )
         after = frame(
-            ("a", "Tensor", "cpu", 1, 300), ("c", "Tensor", "cpu", 3, 7), ("d", "T", "cpu", 4, 1), ("e", "T", "cuda:0", 9, 60)
+            ("a", "Tensor", "cpu", 1, 300),
+            ("c", "Tensor", "cpu", 3, 7),
+            ("d", "T", "cpu", 4, 1),
+            ("e", "T", "cuda:0", 9, 60),
         )
         found = compare(before, after)
         assert list(found.columns) == list(CHANGES)

@@ -118,7 +118,9 @@ class Census:
         self._open_without_memory(devices, addresses, sizes, tensors)
         self.storages.update(zip(where, map(Storage, where, devices, sizes, addresses)))
 
-    def _open_without_memory(self, devices: list[str], addresses: list[int], sizes: list[Any], tensors: list[Any]) -> None:
+    def _open_without_memory(
+        self, devices: list[str], addresses: list[int], sizes: list[Any], tensors: list[Any]
+    ) -> None:
         """A size without an address is that of a tensor which stands for others."""
         for i in (i for i, address in enumerate(addresses) if not address) if 0 in addresses else ():
             if sizes[i] and devices[i] != "meta":

@@ -83,10 +83,10 @@ def _counters(torch: Any, name: str) -> _Counters:
     module = getattr(torch, kind, None)
     if kind == "mps":
         return _Counters(_ask(module, "current_allocated_memory"), _ask(module, "driver_allocated_memory"))
-    if kind not in _CACHING or not module.is_initialized() or os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"):
+    if kind not in _CACHING or not _ask(module, "is_initialized") or os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"):
         return _Counters()
-    figures = (_ask(module, function, int(index)) for function in ("memory_allocated", "memory_reserved"))
-    return _Counters(*figures, _used(module, int(index)))
+    allocated, reserved = (_ask(module, f, int(index)) for f in ("memory_allocated", "memory_reserved"))
+    return _Counters(allocated, reserved, _used(module, int(index)))
 
 
 def _ask(module: Any, function: str, *args: int) -> Any:

@@ -21,8 +21,7 @@ class Names:
         self._optimizers: list[tuple[str, weakref.ref[Any]]] = []
 
     def add_model(self, model: Any) -> None:
-        if not callable(getattr(model, "named_parameters", None)):
-            raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+        check_model(model)
         self._models.append(weakref.ref(model))
 
     def add_optimizer(self, optimizer: Any) -> None:
@@ -77,7 +76,7 @@ class NamedTensors:
         for key, state in list(optimizer.state.items()):
             parameter = id(key) if is_tensor(self._torch, key) else None
             name = self.names.get(id(key), "state" if parameter else str(key))
-            self._take(f"{label}.{name}", state, parameter)
+            self._take(name if name.startswith(f"{label}.") else f"{label}.{name}", state, parameter)
 
     def _take(self, name: str, value: Any, parameter: int | None, depth: int = 0) -> None:
         """Name the tensors in a state: dicts, lists and tuples are looked into."""
@@ -89,6 +88,11 @@ class NamedTensors:
             items = list(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
             for key, inner in items:
                 self._take(f"{name}.{key}", inner, parameter, depth + 1)
+
+
+def check_model(model: Any) -> None:
+    if isinstance(model, type) or not callable(getattr(model, "named_parameters", None)):
+        raise TypeError(f"model must be a torch.nn.Module, not {model!r:.60}")
 
 
 def tensors_of_model(model: Any) -> Iterator[tuple[str, Any]]:
