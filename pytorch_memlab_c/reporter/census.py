@@ -26,12 +26,12 @@ class Storage:
 
     __slots__ = ("key", "device", "nbytes", "address", "tensors", "counted", "block", "bare")
 
-    def __init__(self, key: int, device: str, nbytes: int, address: int) -> None:
+    def __init__(self, key: int, device: str, nbytes: int, address: int, tensors: list[Any]) -> None:
         self.key = key
         self.device = device
         self.nbytes = self.counted = nbytes
         self.address = address
-        self.tensors: list[Any] = []
+        self.tensors = tensors
         self.block = 0
         self.bare: Any = None
 
@@ -54,6 +54,7 @@ class Census:
         self._parts: list[tuple[Any, str, Any]] = []
         self._roots: list[Any] = []
         self._held: list[list[Any]] = []
+        self._by_device: dict[str, list[Storage]] | None = None
 
     def device_name(self, device: Any) -> str:
         name = self._devices.get(device)
@@ -86,16 +87,20 @@ class Census:
         self._add_gradients(tensors, nodes)
         handles = each(base.untyped_storage, tensors)
         keys = each(self._torch._C.StorageBase._cdata, handles)
-        self._open_storages(keys, tensors, handles)
-        for key, tensor in zip(keys, tensors):
-            storage = self.storages.get(key)
-            if storage is None:
-                self._enter_unusual(tensor)
-            else:
-                storage.tensors.append(tensor)
+        opened = self._open_storages(keys, tensors, handles)
+        if len(opened) < len(keys):
+            self._join_storages(opened, keys, tensors)
         for special in (base.is_nested, base.is_quantized):
             for tensor in compress(tensors, each(special, tensors)):
                 self._add_components(tensor)
+
+    def _join_storages(self, opened: dict[Any, int], keys: list[Any], tensors: list[Any]) -> None:
+        """Add the tensors for which no storage was opened to those that they share, if they have one."""
+        for i, key in enumerate(keys):
+            if key is None:
+                self._enter_unusual(tensors[i])
+            elif opened.get(key) != i:
+                self.storages[key].tensors.insert(-1, tensors[i])  # before the one it was opened with, which came later
 
     def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
         """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
@@ -104,9 +109,11 @@ class Census:
         gradients = _native.try_each(base.grad, asked)
         self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
 
-    def _open_storages(self, keys: list[Any], tensors: list[Any], handles: list[Any]) -> None:
-        """Enter the storages that are new. The lists belong together; a key of None: that tensor has no storage."""
-        where = {key: i for i, key in enumerate(keys) if key not in self.storages}
+    def _open_storages(self, keys: list[Any], tensors: list[Any], handles: list[Any]) -> dict[Any, int]:
+        """Enter the storages that are new: by their keys, which of the tensors each was opened with. The lists belong
+        together; a key of None: that tensor has no storage."""
+        known = self.storages
+        where = {key: i for i, key in enumerate(keys) if key not in known}
         where.pop(None, None)
         if len(where) < len(keys):
             tensors = [tensors[i] for i in where.values()]
@@ -116,7 +123,8 @@ class Census:
         addresses = [address or 0 for address in each(self._address_of, tensors)]
         sizes = each(kind.nbytes, handles)
         self._open_without_memory(devices, addresses, sizes, tensors)
-        self.storages.update(zip(where, map(Storage, where, devices, sizes, addresses)))
+        known.update(zip(where, map(Storage, where, devices, sizes, addresses, [[tensor] for tensor in tensors])))
+        return where
 
     def _open_without_memory(
         self, devices: list[str], addresses: list[int], sizes: list[Any], tensors: list[Any]
@@ -190,7 +198,7 @@ class Census:
         try:
             address = storage.data_ptr()
             nbytes = storage.nbytes() if address else 0
-            known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address)
+            known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address, [])
         except Exception:  # a fake or wrapper tensor's: no memory
             return
         known.bare = storage
@@ -206,9 +214,12 @@ class Census:
                 _count_once(storages)
 
     def by_device(self) -> dict[str, list[Storage]]:
-        """The storages of each device."""
-        storages = self.storages.values()
-        return {name: [s for s in storages if s.device == name] for name in {s.device for s in storages}}
+        """The storages of each device, when all are entered."""
+        if self._by_device is None:
+            storages = self.storages.values()
+            names = {storage.device for storage in storages}
+            self._by_device = {name: [s for s in storages if s.device == name] for name in names}
+        return self._by_device
 
 
 def _count_once(storages: list[Storage]) -> None:
@@ -224,12 +235,11 @@ def _count_once(storages: list[Storage]) -> None:
 def _walk(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
     """Live tensors, storages, and contexts of custom autograd functions."""
     base, storage = torch._C.TensorBase, torch._C.StorageBase
-    tensors: list[Any] = []
-    storages: list[Any] = []
-    contexts: list[Any] = []
-    for found in _native.walk_instances((base, storage, torch._C._FunctionBase)):
-        kind = type(found)
-        (tensors if issubclass(kind, base) else storages if issubclass(kind, storage) else contexts).append(found)
+    wanted = (base, storage, torch._C._FunctionBase)
+    found = _native.walk_instances(wanted)
+    kinds = list(map(type, found))
+    groups = ({kind: issubclass(kind, parent) for kind in set(kinds)} for parent in wanted)
+    tensors, storages, contexts = (list(compress(found, map(group.__getitem__, kinds))) for group in groups)
     return tensors, storages, contexts
 
 

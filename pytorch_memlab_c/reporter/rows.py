@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -125,7 +124,7 @@ def _device_of(found: Found, tensor: Any) -> str:
 
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
-    storages.sort(key=operator.attrgetter("counted"), reverse=True)
+    storages = sorted(storages, key=operator.attrgetter("counted"), reverse=True)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     used = sum(storage.counted for storage in storages)
@@ -133,9 +132,8 @@ def _section(found: Found, name: str, storages: list[Storage], loose: list[Any],
     return Section(name, rows, folded, elements, used, found.levels.get(name))
 
 
-def _that_hold(found: Found, entries: Iterable[Entry]) -> tuple[list[Entry], int]:
+def _that_hold(found: Found, listed: list[Entry]) -> tuple[list[Entry], int]:
     """The entries that have bytes or elements (all, if asked for), and the sum of their elements."""
-    listed = list(entries)
     answers = _native.try_each(found.torch._C.TensorBase.numel, [tensor for _, tensor, _ in listed])
     counts = [count if type(count) is int else 0 for count in answers]
     if found.with_empty:
@@ -144,20 +142,21 @@ def _that_hold(found: Found, entries: Iterable[Entry]) -> tuple[list[Entry], int
     return kept, sum(counts)
 
 
-def _entries(found: Found, storages: list[Storage], loose: list[Any]) -> Iterator[Entry]:
+def _entries(found: Found, storages: list[Storage], loose: list[Any]) -> list[Entry]:
     """(storage, tensor, owner): the owners of storages first, largest first, then all that share one, then the rest."""
     sharing: list[Entry] = []
+    owners: list[Entry] = []
     for storage in storages:
         tensors = storage.tensors
-        if len(tensors) < 2:
-            if tensors or storage.counted:
-                yield storage, tensors[0] if tensors else None, None
-            continue
-        owner = _owner(found, tensors)
-        yield storage, owner, None
-        sharing += ((storage, tensor, owner) for tensor in tensors if tensor is not owner)
-    yield from sharing
-    yield from ((None, tensor, None) for tensor in loose)
+        if len(tensors) == 1:
+            owners.append((storage, tensors[0], None))
+        elif tensors:
+            owner = _owner(found, tensors)
+            owners.append((storage, owner, None))
+            sharing += ((storage, tensor, owner) for tensor in tensors if tensor is not owner)
+        elif storage.counted:
+            owners.append((storage, None, None))
+    return owners + sharing + [(None, tensor, None) for tensor in loose]
 
 
 def _owner(found: Found, tensors: list[Any]) -> Any:
