@@ -46,10 +46,11 @@ valgrind: install ## C unit tests under valgrind
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/valgrind \
 	    "-DPML_C_TEST_WRAPPER=valgrind;-q;--error-exitcode=1;--leak-check=full"
 
-bench: install ## what a line and a measured workload cost, beside pytorch_memlab and torchscan
-	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 torchscan==0.2.0
+bench: install ## what a line, a measured workload and a memory report cost, beside pytorch_memlab and torchscan
+	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 calmsize torchscan==0.2.0
 	$(py) benchmarks/line_overhead.py
 	$(py) benchmarks/workload_overhead.py
+	$(py) benchmarks/reporter.py
 
 lint: install ## ruff, mypy, and the rules for C files
 	$(py) -m ruff check .

@@ -58,6 +58,13 @@ static inline int pml_frame_set_trace(PyFrameObject *frame, PyObject *value)
     return f_trace->set((PyObject *)frame, value, f_trace->closure);
 }
 
+/* Whether the interpreter itself visits the objects that its collector lists (gc_lists.c does it before 3.12). */
+#if PY_VERSION_HEX >= 0x030C0000
+#define PML_GC_VISITS 1
+#else
+#define PML_GC_VISITS 0
+#endif
+
 /* A pending exception, set aside and put back. */
 struct pml_exception {
     PyObject *type, *value, *traceback;

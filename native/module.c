@@ -172,7 +172,11 @@ static PyMethodDef methods[] = {
     {"run_child", pml_child_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
-    {"walk_instances", pml_walk_instances, METH_O, "All live objects of a type, by their types alone."},
+    {"walk_instances", pml_walk_instances, METH_O,
+     "All live objects of a type, or of any type in a tuple, by their types alone."},
+    {"try_each", pml_try_each, METH_VARARGS, 
+     "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
+    {"cpu_block", pml_cpu_block, METH_O, "Bytes of the block of PyTorch's CPU allocator at an address, or 0."},
     {"collector", pml_quiet_collector, METH_VARARGS, "A callback for gc.callbacks: tracing does not pause meanwhile."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},

@@ -111,6 +111,15 @@ extern PyType_Spec pml_peak_window_spec;
 PyObject *pml_child_run(PyObject *module, PyObject *args);
 
 /* storage_walk.c */
-PyObject *pml_walk_instances(PyObject *module, PyObject *type);
+PyObject *pml_walk_instances(PyObject *module, PyObject *types);
+PyObject *pml_try_each(PyObject *module, PyObject *args);
+PyObject *pml_cpu_block(PyObject *module, PyObject *pointer);
+PyObject *pml_call(const char *module, const char *name); /* module.name() */
+
+/* reach.c */
+int pml_reach_frozen(PyObject **objects);
+
+/* gc_lists.c: calls `visit` for each object that the collector lists, until it returns 0. -1 with an exception set. */
+int pml_gc_visit(int (*visit)(PyObject *object, void *arg), void *arg);
 
 #endif

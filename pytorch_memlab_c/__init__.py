@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn th
 from .courtesy import Courtesy, YieldedMemory
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
+from .mem_reporter import MemReporter
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
 from .records import LineRecords
 from .target_device import set_target_gpu
@@ -16,6 +17,7 @@ __all__ = [
     "Courtesy",
     "LineProfiler",
     "LineRecords",
+    "MemReporter",
     "MetricResult",
     "YieldedMemory",
     "clear_global_line_profiler",

@@ -14,6 +14,7 @@ from .text import (
     NO_FUNCTIONS,
     clean_code,
     device_line,
+    readable_size,
     show_value,
     shows_device_column,
     titled_notes,
@@ -112,13 +113,13 @@ def _html_row(table: Table, row: Row, largest: dict[tuple[str, bool], int]) -> d
         "device": row.device or "",
         "code": clean_code(row.code),
         "cells": [
-            _cell(column, row.values[i], largest.get((column, cpu), 0), COLORS[i % len(COLORS)])
+            byte_cell(column, row.values[i], largest.get((column, cpu), 0), COLORS[i % len(COLORS)])
             for i, column in enumerate(table.columns)
         ],
     }
 
 
-def _cell(column: str, value: int | None, largest: int, color: tuple[int, int, int]) -> Cell:
+def byte_cell(column: str, value: int | None, largest: int, color: tuple[int, int, int]) -> Cell:
     """A bar for bytes, half transparent so that it suits dark pages; fainter for freed bytes."""
     exact = f"{value:,} bytes" if value is not None and is_bytes(column) else ""
     strength = 0.45 if (value or 0) >= 0 else 0.2
