@@ -2,6 +2,7 @@
 
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
+from .magics import load_ipython_extension, unload_ipython_extension
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
 from .records import LineRecords
 from .target_device import set_target_gpu
@@ -13,6 +14,7 @@ __all__ = [
     "LineRecords",
     "MetricResult",
     "clear_global_line_profiler",
+    "load_ipython_extension",
     "measure_peak_memory",
     "measure_peak_rss",
     "peak_memory",
@@ -20,4 +22,5 @@ __all__ = [
     "profile_every",
     "profile_workload",
     "set_target_gpu",
+    "unload_ipython_extension",
 ]
