@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ class _AwaitMagic:
 
     def __call__(self, lines: list[str]) -> list[str]:
         text = "".join(lines)
-        if "'mlrun'" not in text:
+        if "'mlrun'" not in text or not self._shell.autoawait:
             return lines
         try:
             places = [(call.lineno - 1, call.col_offset) for call in self._calls(ast.parse(text)) if self._awaits(call)]
@@ -40,14 +41,16 @@ class _AwaitMagic:
                     yield node
 
     def _awaits(self, call: ast.Call) -> bool:
-        name, line, *cell = [value.value for value in call.args if isinstance(value, ast.Constant)]
+        line, *cell = [str(value.value) for value in call.args[1:] if isinstance(value, ast.Constant)]
         parser = self._shell.magics_manager.registry["MemlabMagics"].mlrun.parser
         try:
             code = cell[0] if cell else split(parser, line)[1]
             transformed = self._shell.input_transformer_manager.transform_cell(code)
             flags = self._shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-            compiled = compile(transformed, "<cell>", "exec", flags, dont_inherit=True)
-        except Exception:  # it is told when the code runs
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compiled = compile(transformed, "<cell>", "exec", flags, dont_inherit=True)
+        except Exception:  # it is said when the code runs
             return False
         return bool(compiled.co_flags & inspect.CO_COROUTINE)
 

@@ -18,13 +18,14 @@ VALUE = "_mlrun_value"
 @dataclass(frozen=True)
 class Cell:
     """`functions` are those that the code defines, as (qualified name, code object); `binds` the other names it gives a
-    value; `source` its lines as the user wrote them; `shows` whether the value of its last expression is the result."""
+    value, with the dotted path of what it imports; `source` its lines as the user wrote them; `shows` whether the value
+    of its last expression is the result."""
 
     code: CodeType
     title: str
     source: tuple[int, list[str]]
     functions: tuple[tuple[str, CodeType], ...]
-    binds: frozenset[str]
+    binds: dict[str, str | None]
     shows: bool
 
     @property
@@ -46,7 +47,7 @@ def compile_cell(shell: Any, options: Options) -> Cell:
         code = shell.compile(tree, filename, "exec")
     title = " ".join(shell.compile.format_code_name(filename) or ("%mlrun",))
     shown = (1, _shown_lines(options, text))
-    return Cell(code, title, shown, tuple(_functions(code, "")), frozenset(_bound_names(tree)), shows)
+    return Cell(code, title, shown, tuple(_functions(code, "")), dict(_bound_names(tree)), shows)
 
 
 def _placed(options: Options, transformed: str) -> str:
@@ -61,8 +62,9 @@ def _placed(options: Options, transformed: str) -> str:
 
 def _shown_lines(options: Options, text: str) -> list[str]:
     """What the user wrote, unless the shell made more or fewer lines of it."""
-    own = [*([] if options.heading is None else [options.heading]), *options.body.splitlines()]
-    ran = text.splitlines()
+    heading = [] if options.heading is None else [options.heading]
+    own = heading + options.body.splitlines()
+    ran = heading + text.splitlines()[len(heading) :]
     return own if len(own) == len(ran) else ran
 
 
@@ -101,11 +103,18 @@ def _functions(code: CodeType, prefix: str) -> Iterator[tuple[str, CodeType]]:
             yield from _functions(inner, f"{prefix}{inner.co_name}.")
 
 
-def _bound_names(tree: ast.Module) -> Iterator[str]:
+def _bound_names(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name.partition(".")[0]
+            yield node.id, None
         elif isinstance(node, ast.ClassDef):
-            yield node.name
+            yield node.name, None
+        elif isinstance(node, ast.Import):
+            yield from (_imported(alias) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _imported(alias: ast.alias) -> tuple[str, str]:
+    first = alias.name.partition(".")[0]
+    return (alias.asname, alias.name) if alias.asname else (first, first)

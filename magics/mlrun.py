@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,8 @@ from . import names
 from .cell import VALUE, Cell, compile_cell
 from .options import Options, parse
 from .scope import Scope, scope_of, user_frame
+
+_AWAITING = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @magics_class
@@ -101,7 +104,11 @@ class MemlabMagics(Magics):
         profiler = _profiler(options)
         names.add_functions(profiler, options.functions, compiled, scope)
         run = _Run(options, compiled, scope, profiler)
-        return run.awaited() if compiled.awaits else run.direct()
+        if not compiled.awaits:
+            return run.direct()
+        if frame is not None and not frame.f_code.co_flags & _AWAITING:
+            raise UsageError("the code awaits, but nothing awaits it here: write %mlrun, with the %, or %%mlrun")
+        return run.awaited()
 
 
 def _profiler(options: Options) -> LineProfiler:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import re
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -67,40 +68,51 @@ _EXAMPLES = "-f f, -f Net.forward or -f package.module.f"
 
 
 def _look_up(name: str, cell: Cell, scope: Scope) -> Any:
-    """The object of that name: in the scope, else in a module, imported if need be."""
-    first = name.partition(".")[0].partition("[")[0]
-    methods = [q.partition(".")[2] for q, _ in cell.functions if q.startswith(f"{first}.") and "<" not in q]
-    if first in cell.binds and methods:
-        raise UsageError(_is_a_class(first, methods) if first == name else _not_found(name, cell, scope))
+    """The object of that name: in the scope, or in a module, imported if need be."""
+    first, rest = _split(name)
+    _check_defined_here(name, first, cell, scope)
     try:
-        return eval(name, dict(scope.globals, **dict(scope.locals)))
+        return eval(name, scope.globals, scope.locals)
     except NameError:
         pass
+    except AttributeError:
+        raise UsageError(_not_found(name, cell, scope)) from None
     except Exception as error:
-        raise UsageError(f"-f {name}: {error}") from None
-    if first in cell.binds:
+        raise UsageError(f"-f {name}: {' '.join(str(error).split())}") from None
+    path = cell.binds.get(first, first)
+    if path is None:
         raise UsageError(
-            f"-f {name}: {first!r} gets its value only while this code runs; give it that in an earlier cell, or define "
-            "it here with def or class"
+            f"-f {name}: {first!r} gets its value only while this code runs; give it that in an earlier cell, or name "
+            "what this code defines with def (f, Net.forward)"
         )
     try:
-        return _import(name)
-    except ImportError:
+        return _import(path + rest)
+    except (ImportError, AttributeError):
         raise UsageError(_not_found(name, cell, scope)) from None
 
 
+def _split(name: str) -> tuple[str, str]:
+    """The first name, and what follows it: `.forward`, `[0].forward`."""
+    found = re.match(r"\s*(\w+)(.*)", name)
+    return (found[1], found[2]) if found else (name, "")
+
+
+def _check_defined_here(name: str, first: str, cell: Cell, scope: Scope) -> None:
+    """A class that the code defines is none yet; its methods would have been found among the functions."""
+    methods = [q.partition(".")[2] for q, _ in cell.functions if q.startswith(f"{first}.") and "<" not in q]
+    if first in cell.binds and methods:
+        raise UsageError(_is_a_class(first, methods) if first == name else _not_found(name, cell, scope))
+
+
 def _import(name: str) -> Any:
-    """The object at a dotted path, whose first parts are a module."""
+    """The object at a dotted path, whose first parts are a module. Raises `ImportError` or `AttributeError`."""
     path, *attributes = name.split(".")
     found: Any = importlib.import_module(path)
     for attribute in attributes:
         path = f"{path}.{attribute}"
         if not hasattr(found, attribute) and isinstance(found, ModuleType):
             importlib.import_module(path)
-        try:
-            found = getattr(found, attribute)
-        except AttributeError as error:
-            raise UsageError(f"-f {name}: {error}") from None
+        found = getattr(found, attribute)
     return found
 
 
