@@ -266,6 +266,14 @@ def test_last_frame_of_the_traceback_is_the_cells(notebook: Session) -> None:
     assert notebook.shell.compile.format_code_name(frame.tb_frame.f_code.co_filename)[0] == "Cell"
 
 
+def test_debug_starts_in_the_cell(notebook: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook.attempt("%%mlrun -q\nwitness = 3\n1 / 0\n")
+    commands = iter(["p witness * 7", "p __name__", "q"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(commands))
+    text = notebook.run("%debug").text
+    assert "21" in text and "__main__" in text and "3 1 / 0" in text
+
+
 def test_syntax_error_names_the_line_of_the_cell(notebook: Session) -> None:
     outcome = notebook.attempt("%%mlrun\nx = 1\nx ===\n")
     assert isinstance(outcome.error, SyntaxError) and outcome.error.lineno == 3 and "x ===" in outcome.text
