@@ -18,8 +18,8 @@ from nbclient import NotebookClient
 
 
 @contextmanager
-def _own_folders() -> Iterator[str]:
-    """Jupyter's and IPython's folders, and no setting of the profiler, for kernels started inside."""
+def _own_folders(env: dict[str, str]) -> Iterator[str]:
+    """Jupyter's and IPython's folders, and no setting of the profiler but `env`, for kernels started inside."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         for name in [name for name in os.environ if name.startswith("PYTORCH_MEMLAB_")]:
@@ -27,6 +27,7 @@ def _own_folders() -> Iterator[str]:
         names = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")
         os.environ.update({name: str(Path(folder, name.lower())) for name in names})
         os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), before.get("PYTHONPATH", "")])
+        os.environ.update(env)
         try:
             yield folder
         finally:
@@ -34,12 +35,12 @@ def _own_folders() -> Iterator[str]:
             os.environ.update(before)
 
 
-def run(notebook: Any, *, allow_errors: bool = False) -> Any:
+def run(notebook: Any, *, allow_errors: bool = False, env: dict[str, str] | None = None) -> Any:
     """Run all cells, in an empty folder; returns the notebook with its outputs.
 
     Raises `CellExecutionError` for a cell that fails, unless `allow_errors`.
     """
-    with _own_folders() as folder:
+    with _own_folders(env or {}) as folder:
         client = NotebookClient(
             notebook,
             timeout=300,
@@ -52,10 +53,10 @@ def run(notebook: Any, *, allow_errors: bool = False) -> Any:
         return client.execute()
 
 
-def run_cells(*cells: str) -> list[Any]:
+def run_cells(*cells: str, env: dict[str, str] | None = None) -> list[Any]:
     """Run pieces of code, also after one has failed; the outputs of each."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    return [cell.outputs for cell in run(notebook, allow_errors=True).cells]
+    return [cell.outputs for cell in run(notebook, allow_errors=True, env=env).cells]
 
 
 def text_of(outputs: list[Any]) -> str:
