@@ -72,8 +72,16 @@ def text_of(outputs: list[Any]) -> str:
     return "".join(parts)
 
 
+def is_log(output: Any) -> bool:
+    """Whether PyTorch's own log wrote it, with the time of day."""
+    return output.output_type == "stream" and output.name == "stderr" and "CUDACachingAllocator.cpp" in output.text
+
+
 def _keep_outputs(path: str) -> None:
     notebook = run(nbformat.read(path, as_version=4))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_log(output)]
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
