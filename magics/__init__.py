@@ -8,9 +8,9 @@ from typing import Any
 def load_ipython_extension(shell: Any) -> None:
     """Give `shell` the magics, their completions, and `await` in what they run."""
     from . import awaiting, completion
-    from .mlrun import MemlabMagics
+    from .mlrun import MlrunMagics
 
-    shell.register_magics(MemlabMagics)
+    shell.register_magics(MlrunMagics)
     completion.install(shell)
     awaiting.install(shell)
 
@@ -21,6 +21,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
     awaiting.remove(shell)
     completion.remove(shell)
-    for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("mlrun", None)
-    shell.magics_manager.registry.pop("MemlabMagics", None)
+    ours = shell.magics_manager.registry.pop("MlrunMagics", None)
+    for magics in shell.magics_manager.magics.values():
+        if ours is not None and getattr(magics.get("mlrun"), "__self__", None) is ours:
+            del magics["mlrun"]

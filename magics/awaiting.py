@@ -42,7 +42,7 @@ class _AwaitMagic:
 
     def _awaits(self, call: ast.Call) -> bool:
         line, *cell = [str(value.value) for value in call.args[1:] if isinstance(value, ast.Constant)]
-        parser = self._shell.magics_manager.registry["MemlabMagics"].mlrun.parser
+        parser = self._shell.magics_manager.registry["MlrunMagics"].mlrun.parser
         try:
             code = cell[0] if cell else split(parser, line)[1]
             transformed = self._shell.input_transformer_manager.transform_cell(code)

@@ -17,14 +17,15 @@ VALUE = "_mlrun_value"
 
 @dataclass(frozen=True)
 class Cell:
-    """`functions` are those that the code defines, as (qualified name, code object); `binds` the other names it gives a
-    value, with the dotted path of what it imports; `source` its lines as the user wrote them; `shows` whether the value
+    """`functions` are those that the code defines, as (qualified name, code object); `classes` their names; `binds` the
+    other names it gives a value, with the dotted path of what it imports; `source` its lines as the user wrote them; `shows` whether the value
     of its last expression is the result."""
 
     code: CodeType
     title: str
     source: tuple[int, list[str]]
     functions: tuple[tuple[str, CodeType], ...]
+    classes: frozenset[str]
     binds: dict[str, str | None]
     shows: bool
 
@@ -47,7 +48,8 @@ def compile_cell(shell: Any, options: Options) -> Cell:
         code = shell.compile(tree, filename, "exec")
     title = " ".join(shell.compile.format_code_name(filename) or ("%mlrun",))
     shown = (1, _shown_lines(options, text))
-    return Cell(code, title, shown, tuple(_functions(code, "")), dict(_bound_names(tree)), shows)
+    classes = frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return Cell(code, title, shown, tuple(_functions(code, "")), classes, dict(_bound_names(tree)), shows)
 
 
 def _placed(options: Options, transformed: str) -> str:
@@ -107,8 +109,6 @@ def _bound_names(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, None
-        elif isinstance(node, ast.ClassDef):
-            yield node.name, None
         elif isinstance(node, ast.Import):
             yield from (_imported(alias) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:

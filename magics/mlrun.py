@@ -26,7 +26,7 @@ _AWAITING = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @magics_class
-class MemlabMagics(Magics):
+class MlrunMagics(Magics):
     @magic_arguments()
     @kwds(usage="%(prog)s [-f func]... [-c column]... [-D] [-g gpu] [-q] [-r] [-T file] statement")
     @argument(
@@ -100,7 +100,10 @@ class MemlabMagics(Magics):
         options = parse(self.mlrun.parser, line, cell)
         frame = user_frame(self.shell)
         scope = scope_of(self.shell, frame)
-        compiled = compile_cell(self.shell, options)
+        try:
+            compiled = compile_cell(self.shell, options)
+        except SyntaxError as error:  # it is about the cell: where it was found out does not matter
+            raise error.with_traceback(None) from None
         profiler = _profiler(options)
         names.add_functions(profiler, options.functions, compiled, scope)
         run = _Run(options, compiled, scope, profiler)

@@ -99,9 +99,17 @@ def _split(name: str) -> tuple[str, str]:
 
 def _check_defined_here(name: str, first: str, cell: Cell, scope: Scope) -> None:
     """A class that the code defines is none yet; its methods would have been found among the functions."""
+    if first not in cell.classes:
+        return
     methods = [q.partition(".")[2] for q, _ in cell.functions if q.startswith(f"{first}.") and "<" not in q]
-    if first in cell.binds and methods:
-        raise UsageError(_is_a_class(first, methods) if first == name else _not_found(name, cell, scope))
+    if name == first:
+        raise UsageError(_is_a_class(name, methods))
+    if difflib.get_close_matches(name, [f"{first}.{method}" for method in methods]):
+        raise UsageError(_not_found(name, cell, scope))
+    raise UsageError(
+        f"-f {name}: this code gives {first} no such method of its own; name the class that it is from, or define "
+        f"{first} in an earlier cell"
+    )
 
 
 def _import(name: str) -> Any:

@@ -102,7 +102,7 @@ def _checked_gpu(gpu: str | None) -> str | None:
     try:
         target_device.available_slot(gpu)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise UsageError(f"-g {gpu}: {error}") from None
+        raise UsageError(f"-g {gpu}: {error}".replace("device='cpu'", "-g cpu")) from None
     return gpu
 
 
@@ -110,6 +110,8 @@ def _checked_path(path: str | None) -> str | None:
     """Refused before the code runs, where that can be told: its results are then not lost."""
     if path is None:
         return None
+    if not path:
+        raise UsageError("-T names no file: write one, as in -T lines.txt")
     path = os.path.expanduser(path)
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):

@@ -277,6 +277,7 @@ def test_debug_starts_in_the_cell(notebook: Session, monkeypatch: pytest.MonkeyP
 def test_syntax_error_names_the_line_of_the_cell(notebook: Session) -> None:
     outcome = notebook.attempt("%%mlrun\nx = 1\nx ===\n")
     assert isinstance(outcome.error, SyntaxError) and outcome.error.lineno == 3 and "x ===" in outcome.text
+    assert "cell.py" not in outcome.text
 
 
 def test_interrupted_and_ended_code_shows_what_was_gathered(notebook: Session) -> None:
@@ -427,6 +428,9 @@ USAGE = {
     "%mlrun -f Net.backward work(1)": "did you mean -f Net.forward?",
     "%%mlrun -f New\nclass New:\n    def forward(self): pass\n": "as in -f New.forward",
     "%%mlrun -f New.foward\nclass New:\n    def forward(self): pass\n": "did you mean -f New.forward",
+    "%%mlrun -f New.run\nclass New(Net):\n    pass\n": "name the class that it is from",
+    "%mlrun -T '' work(1)": "as in -T lines.txt",
+    "%mlrun -f net work(1)": "give module.forward",
     "%%mlrun -f later\nlater = work\n": "give it that in an earlier cell",
     "%mlrun -f json work(1)": "name one of its functions",
     "%mlrun -f len work(1)": "profile the Python function that calls it",
@@ -446,7 +450,7 @@ USAGE = {
 @pytest.mark.parametrize("cell", USAGE)
 def test_wrong_call_is_one_line_that_says_what_to_write(notebook: Session, cell: str) -> None:
     notebook.run(
-        WORK + "class Net:\n    def __init__(self): pass\n    def forward(self): pass\nnumber = 3\nran = False\n"
+        WORK + "class Net:\n    def __init__(self): pass\n    def forward(self): pass\nnumber = 3\nnet = Net()\n"
     )
     message = notebook.usage_error(cell)
     assert USAGE[cell] in message and message.startswith("UsageError: ")
