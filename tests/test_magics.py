@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def work(size):
 # ---- what is measured ----
 
 
-def test_cell_shows_its_own_lines_and_the_functions_it_defines(notebook: Session) -> None:
+def test_case_60_a_cell_shows_its_own_lines_and_the_functions_it_defines(notebook: Session) -> None:
     (table,) = notebook.run(f"%%mlrun\n{WORK}\nheld = work(1024)\nfree(allocate(512))\n").tables
     cell, function = titles(table)
     assert cell.startswith("Cell In[") and function == "work"
@@ -65,7 +66,7 @@ def test_line_numbers_are_those_of_the_cell(notebook: Session) -> None:
     assert " 4  %timeit -n 1 -r 1 None" in table
 
 
-def test_methods_of_nested_classes_and_coroutines_are_profiled(notebook: Session) -> None:
+def test_case_16_methods_of_nested_classes_and_coroutines_are_profiled(notebook: Session) -> None:
     (table,) = notebook.run("""%%mlrun
 class Net:
     class Part:
@@ -87,7 +88,7 @@ parts = [Net().forward(), Net().size, await Net.Part().run()]
     assert row(table, "parts = [Net().forward(), Net().size, await Net.Part().run()]") == ["1.50K", "1.50K", "1"]
 
 
-def test_loop_of_a_cell_counts_its_hits(notebook: Session) -> None:
+def test_case_60_a_cell_without_functions_is_profiled_line_by_line(notebook: Session) -> None:
     (table,) = notebook.run("%%mlrun\nheld = []\nfor i in range(5):\n    held.append(Block(100))\n").tables
     assert row(table, "held.append(Block(100))") == ["500.00B", "500.00B", "5"]
     assert row(table, "for i in range(5):")[-1] == "6"
@@ -119,7 +120,7 @@ def test_variables_are_the_users(notebook: Session) -> None:
 
 
 @pytest.mark.parametrize("cell", ["%mlrun -q 3 + 4", "%%mlrun -q\nx = 3\nx + 4"])
-def test_last_value_is_the_result(notebook: Session, cell: str) -> None:
+def test_case_58_the_last_value_is_the_result(notebook: Session, cell: str) -> None:
     outcome = notebook.run(cell)
     assert outcome.value == 7 and "Out[" in outcome.text
     assert notebook.run("_").value == 7
@@ -243,6 +244,14 @@ def test_future_statements_last(notebook: Session) -> None:
     assert notebook.run("f.__annotations__").value == {"x": "nowhere"}
 
 
+def test_case_7_functions_and_classes_of_a_cell_can_be_pickled(notebook: Session) -> None:
+    notebook.run("%%mlrun -q\nclass Net:\n    def forward(self): pass\ndef f(): pass\n")
+    for name in ("Net", "f"):
+        found = notebook.names[name]
+        assert pickle.loads(pickle.dumps(found)) is found and found.__module__ == "__main__"
+    assert type(notebook.names["f"]).__name__ == "function" and not hasattr(notebook.names["f"], "__wrapped__")
+
+
 # ---- errors of the code ----
 
 
@@ -280,6 +289,7 @@ def test_syntax_error_names_the_line_of_the_cell(notebook: Session) -> None:
     assert "cell.py" not in outcome.text
 
 
+@pytest.mark.filterwarnings("ignore:To exit")
 def test_interrupted_and_ended_code_shows_what_was_gathered(notebook: Session) -> None:
     for error in ("KeyboardInterrupt", "SystemExit"):
         outcome = notebook.attempt(f"%%mlrun\nheld = Block(1024)\nraise {error}\n")
@@ -353,7 +363,7 @@ textwrap.fill("a")
     assert "encode: never called" in table and "TextWrapper.wrap: never" not in table
 
 
-def test_cell_run_again_uses_its_new_source(notebook: Session) -> None:
+def test_case_59_a_cell_run_again_uses_its_new_source(notebook: Session) -> None:
     first = notebook.run("%%mlrun -f work\ndef work(): return Block(100)\nheld = work()\n").tables[0]
     again = notebook.run("%%mlrun -f work\ndef work():\n    # now more\n    return Block(700)\nheld = work()\n").tables[
         0
@@ -371,7 +381,7 @@ def test_columns_are_added_or_replace_the_default_ones(notebook: Session) -> Non
     assert row(alone, "held = Block(200)") == ["100.00B"]
 
 
-def test_quiet_shows_nothing_and_the_profiler_is_returned(notebook: Session) -> None:
+def test_case_58_the_profiler_is_returned_and_quiet_shows_nothing(notebook: Session) -> None:
     notebook.run(WORK)
     outcome = notebook.run("profiler = %mlrun -q -r -c allocations -f work work(100)")
     assert not outcome.tables and outcome.value is None and outcome.text == ""
@@ -454,6 +464,13 @@ def test_wrong_call_is_one_line_that_says_what_to_write(notebook: Session, cell:
     )
     message = notebook.usage_error(cell)
     assert USAGE[cell] in message and message.startswith("UsageError: ")
+
+
+def test_case_12_a_call_in_place_of_a_name(notebook: Session) -> None:
+    notebook.run(WORK)
+    message = notebook.usage_error("%mlrun -f work() held = work(100)")
+    assert message == "UsageError: -f work() is a call; name the function without calling it: -f work"
+    assert "held" not in notebook.names
 
 
 def test_help_explains_every_option(notebook: Session) -> None:

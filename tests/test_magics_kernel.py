@@ -35,6 +35,13 @@ after = 1""",
     await asyncio.sleep(0)
     return held
 %mlrun -f other both = await asyncio.gather(other(), other())""",
+    "pool": """%%mlrun -f double
+import multiprocessing
+def double(x):
+    return 2 * x
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    doubled = pool.map(double, [1, 2])
+doubled""",
     "usage": "%mlrun -f nothing 1",
     "twice": "%mlrun -q -r x",
 }
@@ -83,6 +90,11 @@ def test_interrupt_stops_the_cell_and_shows_what_was_gathered(outputs: dict[str,
     assert values(table.data["text/plain"], "after = 1") == ["0"]
     assert error.ename in ("KeyboardInterrupt", "CancelledError")
     assert text_of(outputs["later"]).endswith("(200, 300, False)\n")
+
+
+def test_case_7_functions_of_the_cell_run_in_worker_processes(outputs: dict[str, Any]) -> None:
+    assert text_of(outputs["pool"][-1:]) == "[2, 4]\n"
+    assert "double: never called" in text_of(outputs["pool"])
 
 
 def test_usage_error_is_one_line(outputs: dict[str, Any]) -> None:
