@@ -57,7 +57,7 @@ def _placed(options: Options, transformed: str) -> str:
     transformations take away."""
     if options.heading is None:
         return transformed
-    lines = options.body.splitlines()
+    lines = options.body.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip()), 0)
     return f"# {options.heading}\n" + "\n" * empty + transformed
 
@@ -65,8 +65,8 @@ def _placed(options: Options, transformed: str) -> str:
 def _shown_lines(options: Options, text: str) -> list[str]:
     """What the user wrote, unless the shell made more or fewer lines of it."""
     heading = [] if options.heading is None else [options.heading]
-    own = heading + options.body.splitlines()
-    ran = heading + text.splitlines()[len(heading) :]
+    own = heading + options.body.rstrip("\n").split("\n")
+    ran = heading + text.rstrip("\n").split("\n")[len(heading) :]
     return own if len(own) == len(ran) else ran
 
 

@@ -78,7 +78,7 @@ def _look_up(name: str, cell: Cell, scope: Scope) -> Any:
     except AttributeError:
         raise UsageError(_not_found(name, cell, scope)) from None
     except Exception as error:
-        raise UsageError(f"-f {name}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"-f {name}: {_one_line(error)}") from None
     path = cell.binds.get(first, first)
     if path is None:
         raise UsageError(
@@ -87,8 +87,10 @@ def _look_up(name: str, cell: Cell, scope: Scope) -> Any:
         )
     try:
         return _import(path + rest)
-    except (ImportError, AttributeError):
-        raise UsageError(_not_found(name, cell, scope)) from None
+    except Exception as error:
+        absent = isinstance(error, AttributeError) or getattr(error, "name", None) in _prefixes(path + rest)
+        why = _not_found(name, cell, scope) if absent else f"-f {name} cannot be imported: {_one_line(error)}"
+        raise UsageError(why) from None
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -113,7 +115,7 @@ def _check_defined_here(name: str, first: str, cell: Cell, scope: Scope) -> None
 
 
 def _import(name: str) -> Any:
-    """The object at a dotted path, whose first parts are a module. Raises `ImportError` or `AttributeError`."""
+    """The object at a dotted path, whose first parts are a module. Raises what the import does, and `AttributeError`."""
     path, *attributes = name.split(".")
     found: Any = importlib.import_module(path)
     for attribute in attributes:
@@ -122,6 +124,15 @@ def _import(name: str) -> Any:
             importlib.import_module(path)
         found = getattr(found, attribute)
     return found
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _is_a_class(name: str, methods: list[str]) -> str:

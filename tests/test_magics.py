@@ -466,6 +466,19 @@ def test_wrong_call_is_one_line_that_says_what_to_write(notebook: Session, cell:
     assert USAGE[cell] in message and message.startswith("UsageError: ")
 
 
+def test_module_that_cannot_be_imported_is_told(
+    notebook: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_module.py").write_text("import not_installed_here\n")
+    (tmp_path / "failing_module.py").write_text("raise ValueError('two\\nlines')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "cannot be imported: ModuleNotFoundError: No module named 'not_installed_here'" in notebook.usage_error(
+        "%mlrun -f broken_module.f 1"
+    )
+    assert notebook.usage_error("%mlrun -f failing_module.f 1").endswith("ValueError: two lines")
+    assert "there is no function of that name" in notebook.usage_error("%mlrun -f broken_modul.f 1")
+
+
 def test_case_12_a_call_in_place_of_a_name(notebook: Session) -> None:
     notebook.run(WORK)
     message = notebook.usage_error("%mlrun -f work() held = work(100)")
