@@ -9,13 +9,16 @@ BUILD := build/c
 py := $(VENV)/bin/python
 sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
 
-.PHONY: help demo test test-c asan valgrind tsan bench lint install clean
+.PHONY: help demo notebook test test-c asan valgrind tsan bench lint install clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: install ## profile a real training step, on CPU tensors and on the simulated GPU
 	$(py) examples/train_transformer.py cpu
 	$(py) examples/train_transformer.py simulated
+
+notebook: install ## run demo.ipynb again and keep its outputs
+	$(py) tests/run_notebook.py demo.ipynb
 
 test: install ## run the tests
 	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests
@@ -55,7 +58,7 @@ bench: install ## what a line, a measured workload and a memory report cost, bes
 lint: install ## ruff, mypy, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
-	$(py) -m mypy pytorch_memlab_c
+	$(py) -m mypy pytorch_memlab_c magics
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

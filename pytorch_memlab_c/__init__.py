@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn th
 from .courtesy import Courtesy, YieldedMemory
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
+from .magics import load_ipython_extension, unload_ipython_extension
 from .mem_reporter import MemReporter
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
 from .records import LineRecords
@@ -21,6 +22,7 @@ __all__ = [
     "MetricResult",
     "YieldedMemory",
     "clear_global_line_profiler",
+    "load_ipython_extension",
     "measure_peak_memory",
     "measure_peak_rss",
     "peak_memory",
@@ -28,4 +30,5 @@ __all__ = [
     "profile_every",
     "profile_workload",
     "set_target_gpu",
+    "unload_ipython_extension",
 ]

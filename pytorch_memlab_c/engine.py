@@ -17,6 +17,8 @@ from .torch_import import after_torch_import
 _CPU, _CUDA = 1, 2
 _followed: int | None = None
 _waiting = False
+#: Whether the program has chosen the target device (target_device.py); PyTorch may be imported after that.
+target_chosen = False
 
 
 def torch_module() -> ModuleType | None:
@@ -40,7 +42,8 @@ def prepare(again: bool = False) -> None:
     _followed = _native.install_events()
     allocator_stats.connect(torch)
     _native.use_statistics_only(_statistics_only(torch, _followed))
-    _native.set_target(1 if torch.cuda._is_compiled() else 0)
+    if not target_chosen:
+        _native.set_target(1 if torch.cuda._is_compiled() else 0)
     _seed_accelerators(torch)
     if _followed & _CPU:
         _seed_cpu(torch)

@@ -186,12 +186,12 @@ def _function_record(
 
 
 def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -> tuple[LineRecord, ...]:
-    """The lines by number, with what was recorded on the first decorator's line, or before a module's first one (line 0),
-    on the def's."""
+    """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
+    line 0, before any of its text."""
     by_line: dict[int, LineRecord] = {}
     for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
         line = LineRecord(
-            def_row if lineno in (0, first_line) else lineno,
+            def_row if lineno <= first_line else lineno,
             hits,
             tuple(slot_name(slot) for slot in charged),
             {slot_name(slot): Stats(*values) for slot, values in stats.items()},

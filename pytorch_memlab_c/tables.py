@@ -6,6 +6,7 @@ table is one function in one view; text, HTML and the DataFrame are made from th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,17 @@ def default_columns_for(devices: Iterable[str]) -> tuple[str, ...]:
     """The default columns of rows that belong to ``devices``; none at all counts as CUDA."""
     known = set(devices)
     return default_columns(CPU in known, bool(known - {CPU}))
+
+
+def shared_columns(
+    records: LineRecords, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+) -> tuple[str, ...]:
+    """One set of columns for all tables: those asked for, or the defaults of all devices in them."""
+    if columns is not None:
+        return require_recorded(columns, records.extra_columns)
+    tables = build_tables(records, func, (), device)
+    ran = [table for table in tables if table.ran]
+    return default_columns_for(itertools.chain.from_iterable(table.devices for table in ran or tables))
 
 
 def allocating_devices(function: FunctionRecord) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from types import GetSetDescriptorType
 from typing import Any
 
-from .. import _native, engine
+from .. import _native
+from ..reporter.reading import components
 
 _mro = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
@@ -75,18 +76,13 @@ class _Search:
                 continue
 
     def _visit_storage(self, tensor: Any) -> None:
-        parts = engine._sparse_parts(self._torch, tensor)
-        if parts:
-            self._add_tensors(parts)
-        else:
-            self._add_storage(self._base.untyped_storage(tensor))
+        self._add_tensors(part for _, part in components(self._torch, tensor))
+        self._add_storage(self._base.untyped_storage(tensor))
 
     def _visit_relatives(self, tensor: Any) -> None:
         base = self._base
         if base.is_leaf.__get__(tensor) or base.retains_grad.__get__(tensor):
             self._add_tensors([base.grad.__get__(tensor)])
-        if base.is_quantized.__get__(tensor) and "channel" in str(base.qscheme(tensor)):
-            self._add_tensors([base.q_per_channel_scales(tensor), base.q_per_channel_zero_points(tensor)])
         if self._torch.autograd.forward_ad._current_level >= 0:
             self._add_tensors([self._torch._VF._unpack_dual(tensor, level=0).tangent])
 

@@ -14,7 +14,6 @@ from .text import (
     NO_FUNCTIONS,
     clean_code,
     device_line,
-    readable_size,
     show_value,
     shows_device_column,
     titled_notes,
