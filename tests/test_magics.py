@@ -26,13 +26,13 @@ def shared() -> Iterator[Session]:
 @pytest.fixture
 def notebook(shared: Session) -> Iterator[Session]:
     """A session whose variables are those of the test alone."""
-    before = dict(shared.names)
+    before, held = dict(shared.names), level()
     yield shared
     shared.forget_values()
     for name in set(shared.names) - set(before):
         if not name.startswith("_"):
             del shared.names[name]
-    assert level() == 0
+    assert level() == held
 
 
 WORK = """\
