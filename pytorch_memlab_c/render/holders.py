@@ -122,18 +122,28 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
     if failure.reserved is None or failure.unused is None:
         return []
     gaps = failure.reserved - failure.active
-    if failure.unused >= failure.asked:
-        return [
-            "the device had room: this process may not use more (torch.cuda.set_per_process_memory_fraction?)",
-            *_enough(failure, failure.asked - gaps),
-        ]
-    missing = failure.asked - failure.unused - gaps
-    if missing <= 0:
-        return [
-            f"fragmentation: {readable_size(gaps)} were reserved but not allocated, enough if they were in one piece; "
-            "PYTORCH_ALLOC_CONF=expandable_segments:True may help"
-        ]
-    return [f"it would fit with {readable_size(missing)} less held", *_enough(failure, missing)]
+    missing = _segment(failure.asked) - failure.unused
+    reasons = []
+    if gaps >= failure.asked:
+        reasons.append(
+            f"fragmentation: {readable_size(gaps)} ({100 * gaps / failure.reserved:.1f}% of reserved) were not "
+            "allocated, but in pieces too small; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may help"
+        )
+    if missing > 0:
+        return [*reasons, f"it would fit with {readable_size(missing)} less held", *_enough(failure, missing)]
+    return [
+        "the device had room for it: this process may not take more (torch.cuda.set_per_process_memory_fraction)",
+        *_enough(failure, failure.asked),
+    ]
+
+
+def _segment(asked: int) -> int:
+    """The bytes that the caching allocator takes from the device for a request that no segment has room for."""
+    if asked <= 1 << 20:
+        return 2 << 20
+    if asked < 10 << 20:
+        return 20 << 20
+    return -(-asked // (2 << 20)) * (2 << 20)
 
 
 def _enough(failure: OutOfMemory, missing: int) -> list[str]:
