@@ -95,12 +95,16 @@ static struct pml_code *insert(const void *key)
 
 static void regroup(struct pml_code *code)
 {
-    uint64_t groups = 0;
+    uint64_t groups = 0, since = 0;
     for (int i = 0; i < code->subscribers; i++) {
         const struct pml_recorder *recorder = code->subscriber[i]->recorder;
-        if (recorder && recorder->recording && recorder->picture && recorder->picture->group >= 0)
-            groups |= UINT64_C(1) << recorder->picture->group;
+        const struct pml_picture *picture = recorder && recorder->recording ? recorder->picture : NULL;
+        if (!picture || picture->group < 0)
+            continue;
+        groups |= UINT64_C(1) << picture->group;
+        since = since < picture->since ? picture->since : since;
     }
+    code->since = since;
     atomic_store_explicit(&code->groups, groups, memory_order_relaxed);
     pml_owners_version++;
 }

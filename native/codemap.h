@@ -41,6 +41,7 @@ struct pml_code {
     bool loud; /* tracing stays on in what it calls (quiet.c) */
     int subscribers;
     struct pml_subscriber **subscriber;
+    uint64_t since;          /* the highest `since` of those pictures */
     _Atomic uint64_t groups; /* a bit for each picture that its profilers record for (owners.h) */
     int owner_line;          /* of owner[0] */
     int owners;

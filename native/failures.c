@@ -72,8 +72,8 @@ static void keep(struct pml_picture *picture, struct pml_failure failure, const 
     failures->count++;
     if (failures->kept == PML_MOST_FAILURES)
         return;
-    failure.at = pml_holder_of(picture->group, owner);
-    if (!pml_holders_now(failure.device, picture->group, &failure.list))
+    failure.at = pml_holder_of(picture, owner);
+    if (!pml_holders_now(failure.device, picture, &failure.list))
         picture->failed = true;
     failures->failure[failures->kept++] = failure;
 }

@@ -236,6 +236,8 @@ void pml_picture_start(struct pml_picture *picture)
 {
     if (picture->recorders++ > 0)
         return;
+    if (!picture->since)
+        picture->since = ++pml_owners_serial;
     picture->group = free_group();
     if (picture->group < 0) {
         picture->failed = true;
@@ -252,7 +254,7 @@ static bool list_holders(const struct pml_picture *picture, int device, struct p
     const struct pml_peak *peak = picture->device[device];
     const struct device *dev = &devices[device];
     for (int i = 0; i < dev->lives; i++)
-        if (!pml_holder_append(list, picture->group, pml_owner_of(i), pml_picture_bytes(peak, i, dev->live[i])))
+        if (!pml_holder_append(list, picture, pml_owner_of(i), pml_picture_bytes(peak, i, dev->live[i])))
             return false;
     return true;
 }
@@ -353,11 +355,11 @@ bool pml_picture_copy(struct pml_picture *picture, int device, struct pml_peak *
     return there;
 }
 
-bool pml_holders_now(int device, int group, struct pml_holder_list *list)
+bool pml_holders_now(int device, const struct pml_picture *picture, struct pml_holder_list *list)
 {
     const struct device *dev = &devices[device];
     for (int i = 0; i < dev->lives; i++)
-        if (!pml_holder_append(list, group, pml_owner_of(i), dev->live[i]))
+        if (!pml_holder_append(list, picture, pml_owner_of(i), dev->live[i]))
             return false;
     return true;
 }
@@ -369,8 +371,7 @@ struct pml_picture *pml_picture_of_group(int group)
 
 /* ---- going away, forks ---- */
 
-/* Nobody will ask for the owner's bytes again. All devices are locked. */
-static bool unused(int index)
+bool pml_holders_unused(int index)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++) {
         if (index < devices[d].lives && devices[d].live[index])
@@ -390,7 +391,6 @@ void pml_holders_forget_code(struct pml_code *code)
         return;
     pml_holders_lock_all();
     pml_owners_forget_code(code);
-    pml_owners_sweep(unused);
     pml_holders_unlock_all();
 }
 

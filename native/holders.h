@@ -47,7 +47,9 @@ void pml_pictures_fail(uint64_t groups);
 bool pml_picture_copy(struct pml_picture *picture, int device, struct pml_peak *copy);
 
 /* Live bytes by line, now. The device is locked. */
-bool pml_holders_now(int device, int group, struct pml_holder_list *list);
+bool pml_holders_now(int device, const struct pml_picture *picture, struct pml_holder_list *list);
+/* Nobody will ask for the bytes of the owner of this index again. All devices are locked. */
+bool pml_holders_unused(int index);
 uint64_t pml_holders_groups_open(void);
 struct pml_picture *pml_picture_of_group(int group);
 

@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "holders.h"
+
 uint64_t pml_owners_version = 1;
+uint64_t pml_owners_serial = 1;
 bool pml_owners_failed;
 struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 
@@ -33,6 +36,7 @@ static struct pml_owner *owner_new(struct pml_code *code, int line, enum pml_own
     if (!owner)
         return NULL;
     *owner = (struct pml_owner){.code = code, .line = line, .kind = kind, .index = -1, .around = around};
+    owner->born = pml_owners_serial;
     if (around)
         around->inner++;
     return owner;
@@ -56,6 +60,45 @@ static bool cover_lines(struct pml_code *code)
     return code->owner;
 }
 
+static bool holds_nothing(const struct pml_owner *owner)
+{
+    const struct pml_owner *backward = owner->in_backward;
+    return !owner->inner && (owner->index < 0 || pml_holders_unused(owner->index)) &&
+           (!backward || backward->index < 0 || pml_holders_unused(backward->index));
+}
+
+/* An owner of the line that is too old for a picture, but holds nothing that is: it is taken for new. */
+static struct pml_owner *renew(struct pml_owner *first, const struct pml_owner *around)
+{
+    pml_holders_lock_all();
+    while (first && (first->around != around || !holds_nothing(first)))
+        first = first->next;
+    if (first)
+        first->born = pml_owners_serial;
+    if (first && first->in_backward)
+        first->in_backward->born = pml_owners_serial;
+    pml_holders_unlock_all();
+    return first;
+}
+
+static struct pml_owner *young_enough(struct pml_owner *first, const struct pml_owner *around, uint64_t since)
+{
+    while (first && (first->around != around || first->born < since))
+        first = first->next;
+    return first;
+}
+
+static void put_first(struct pml_owner **list, struct pml_owner *owner)
+{
+    for (struct pml_owner **link = list; *link; link = &(*link)->next)
+        if (*link == owner) {
+            *link = owner->next;
+            break;
+        }
+    owner->next = *list;
+    *list = owner;
+}
+
 struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_owner *around)
 {
     if (!cover_lines(code))
@@ -63,16 +106,15 @@ struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_o
     unsigned i = (unsigned)line - (unsigned)code->owner_line;
     if (i >= (unsigned)code->owners)
         return NULL;
-    for (struct pml_owner *owner = code->owner[i]; owner; owner = owner->next)
-        if (owner->around == around)
-            return owner;
-    struct pml_owner *owner = owner_new(code, line, PML_OWNER_LINE, around);
-    if (owner) {
-        owner->next = code->owner[i];
-        code->owner[i] = owner;
-    } else {
+    struct pml_owner *owner = young_enough(code->owner[i], around, code->since);
+    if (!owner && code->owner[i])
+        owner = renew(code->owner[i], around);
+    if (!owner)
+        owner = owner_new(code, line, PML_OWNER_LINE, around);
+    if (owner)
+        put_first(&code->owner[i], owner);
+    else
         pml_owners_failed = true;
-    }
     return owner;
 }
 
@@ -94,13 +136,13 @@ struct pml_owner *pml_owner_outside(struct pml_owner *owner, uint64_t groups)
 
 /* ---- any thread ---- */
 
-const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group)
+const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group, uint64_t since)
 {
     if (owner->kind == PML_OWNER_AUTOGRAD)
         return owner;
     while (owner && !(groups_of(owner->code) >> group & 1))
         owner = owner->around;
-    return owner;
+    return owner && owner->born >= since ? owner : NULL;
 }
 
 struct pml_owner *pml_owner_in_backward(struct pml_owner *owner)
@@ -165,6 +207,39 @@ static void forget(struct pml_owner *owner)
     forgotten = owner;
 }
 
+static void owner_free(struct pml_owner *owner)
+{
+    if (owner->around)
+        owner->around->inner--;
+    if (owner->index >= 0)
+        numbered.owner[owner->index] = NULL;
+    free(owner);
+}
+
+static bool sweep_once(void)
+{
+    bool any = false;
+    for (struct pml_owner **link = &forgotten; *link;) {
+        struct pml_owner *owner = *link;
+        if (!holds_nothing(owner)) {
+            link = &owner->next;
+            continue;
+        }
+        *link = owner->next;
+        owner_free(owner);
+        any = true;
+    }
+    return any;
+}
+
+static void sweep(void)
+{
+    pml_owners_lock();
+    while (sweep_once()) {
+    }
+    pml_owners_unlock();
+}
+
 void pml_owners_forget_code(struct pml_code *code)
 {
     for (int i = 0; i < code->owners; i++)
@@ -178,37 +253,5 @@ void pml_owners_forget_code(struct pml_code *code)
     free(code->owner);
     code->owner = NULL;
     code->owners = 0;
-}
-
-static void owner_free(struct pml_owner *owner)
-{
-    if (owner->around)
-        owner->around->inner--;
-    if (owner->index >= 0)
-        numbered.owner[owner->index] = NULL;
-    free(owner);
-}
-
-static bool sweep_once(bool (*unused)(int index))
-{
-    bool any = false;
-    for (struct pml_owner **link = &forgotten; *link;) {
-        struct pml_owner *owner = *link;
-        if (owner->inner || (owner->index >= 0 && !unused(owner->index))) {
-            link = &owner->next;
-            continue;
-        }
-        *link = owner->next;
-        owner_free(owner);
-        any = true;
-    }
-    return any;
-}
-
-void pml_owners_sweep(bool (*unused)(int index))
-{
-    pml_owners_lock();
-    while (sweep_once(unused)) {
-    }
-    pml_owners_unlock();
+    sweep();
 }

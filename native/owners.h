@@ -23,8 +23,9 @@ struct pml_owner {
     struct pml_code *code; /* NULL when it is gone */
     int line;
     enum pml_owner_kind kind;
+    uint64_t born; /* `pml_owners_serial` when it was made, or was taken for new */
     _Atomic int index; /* -1: has never held anything */
-    int inner; /* owners that have this one around them */
+    _Atomic int inner; /* owners that have this one around them */
     struct pml_owner *around;
     struct pml_owner *in_backward;
     struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
@@ -32,6 +33,9 @@ struct pml_owner {
 
 /* Changes whenever it may change which profilers count a code object: frames then look again. */
 extern uint64_t pml_owners_version;
+/* Goes up when a picture is begun. An owner belongs to the pictures that are not younger: blocks that are older than a
+ * profiling are not charged to its lines, whatever profiled them. */
+extern uint64_t pml_owners_serial;
 
 /* True once memory ran out for an owner, until it is told. Needs the GIL. */
 extern bool pml_owners_failed;
@@ -43,14 +47,15 @@ static inline struct pml_owner *pml_owner_at(struct pml_code *code, int line, st
 {
     unsigned i = (unsigned)line - (unsigned)code->owner_line;
     struct pml_owner *owner = i < (unsigned)code->owners ? code->owner[i] : NULL;
-    return owner && owner->around == around ? owner : pml_owner_intern(code, line, around);
+    bool fits = owner && owner->around == around && owner->born >= code->since;
+    return fits ? owner : pml_owner_intern(code, line, around);
 }
 
 /* What of an owner's lines is not yet found by the profilers of a code that is called there. */
 struct pml_owner *pml_owner_outside(struct pml_owner *owner, uint64_t groups);
 
-/* The line that a profiler's group charges, or NULL. */
-const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group);
+/* The line that a picture's group charges, or NULL. */
+const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group, uint64_t since);
 
 struct pml_owner *pml_owner_in_backward(struct pml_owner *owner);
 extern struct pml_owner pml_owner_autograd;
@@ -65,9 +70,8 @@ static inline int pml_owner_number(struct pml_owner *owner)
     return index >= 0 ? index : pml_owner_index(owner);
 }
 
-/* A code object is gone: its owners stay until `unused` says that they hold nothing. All devices are locked. */
+/* A code object is gone: its owners stay until they hold nothing. All devices are locked. */
 void pml_owners_forget_code(struct pml_code *code);
-void pml_owners_sweep(bool (*unused)(int index));
 
 void pml_owners_lock(void);
 void pml_owners_unlock(void);

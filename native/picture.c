@@ -46,10 +46,10 @@ void pml_picture_touch(struct pml_picture *picture, int device, int index, int64
         peak->mark[index] = (struct pml_mark){bytes, peak->epoch};
 }
 
-struct pml_holder pml_holder_of(int group, const struct pml_owner *owner)
+struct pml_holder pml_holder_of(const struct pml_picture *picture, const struct pml_owner *owner)
 {
     struct pml_holder holder = {.code = NULL};
-    const struct pml_owner *found = owner ? pml_owner_resolve(owner, group) : NULL;
+    const struct pml_owner *found = owner ? pml_owner_resolve(owner, picture->group, picture->since) : NULL;
     if (found) {
         holder.code = found->code ? found->code->key : NULL;
         holder.line = found->line;
@@ -69,7 +69,7 @@ void pml_picture_see(struct pml_picture *picture, int device, int64_t value, con
     peak->peak = value;
     peak->epoch++;
     peak->kept = false;
-    peak->at = pml_holder_of(picture->group, owner);
+    peak->at = pml_holder_of(picture, owner);
 }
 
 int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes)
@@ -78,9 +78,10 @@ int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes)
     return marked ? peak->mark[index].bytes : bytes;
 }
 
-bool pml_holder_append(struct pml_holder_list *list, int group, const struct pml_owner *owner, int64_t bytes)
+bool pml_holder_append(struct pml_holder_list *list, const struct pml_picture *picture, const struct pml_owner *owner,
+                       int64_t bytes)
 {
-    if (!bytes || !owner || !pml_owner_resolve(owner, group))
+    if (!bytes || !owner || !pml_owner_resolve(owner, picture->group, picture->since))
         return true;
     if ((list->count & (list->count - 1)) == 0) { /* 0 or a power of two: full */
         size_t room = list->count ? (size_t)list->count * 2 : 1;
@@ -89,7 +90,7 @@ bool pml_holder_append(struct pml_holder_list *list, int group, const struct pml
             return false;
         list->holder = grown;
     }
-    struct pml_holder holder = pml_holder_of(group, owner);
+    struct pml_holder holder = pml_holder_of(picture, owner);
     holder.bytes = bytes;
     list->holder[list->count++] = holder;
     return true;

@@ -49,6 +49,7 @@ struct pml_peak {
 };
 
 struct pml_picture {
+    uint64_t since; /* `pml_owners_serial` at its first start: what is older is elsewhere */
     int group;     /* its bit in `pml_code.groups` while it is active, or -1 */
     int recorders; /* how many record */
     _Atomic bool failed; /* memory ran out, or too many profilers ran: figures are incomplete */
@@ -65,10 +66,11 @@ void pml_picture_see(struct pml_picture *picture, int device, int64_t value, con
 /* What an owner held at the peak, if it holds `bytes` now. */
 int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes);
 
-/* The line that a group charges for an owner (NULL: none). */
-struct pml_holder pml_holder_of(int group, const struct pml_owner *owner);
-/* Append what the owner's line is for a group. Nothing if the group does not count it; false when memory runs out. */
-bool pml_holder_append(struct pml_holder_list *list, int group, const struct pml_owner *owner, int64_t bytes);
+/* The line that a picture charges for an owner (NULL: none). */
+struct pml_holder pml_holder_of(const struct pml_picture *picture, const struct pml_owner *owner);
+/* Append what the owner's line is in a picture. Nothing if it has none there; false when memory runs out. */
+bool pml_holder_append(struct pml_holder_list *list, const struct pml_picture *picture, const struct pml_owner *owner,
+                       int64_t bytes);
 
 bool pml_holder_list_copy(struct pml_holder_list *to, const struct pml_holder_list *from);
 

@@ -170,6 +170,62 @@ static void stopped_pictures_stay_and_go_on(void)
     clear_holders();
 }
 
+static void blocks_that_are_older_than_a_profiler_are_not_its_lines(void)
+{
+    fresh_holders();
+    struct pml_stack stack = {.depth = 0};
+    subscribe(0, 0);
+    subscribe(1, 0);
+    begin(0, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    allocate(1, 0, 100);
+    return_event(&stack);
+    begin(1, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    allocate(1, 1, 40);
+    return_event(&stack);
+    CHECK_INT(held_by(0, 1, 0, 3), 140);
+    CHECK_INT(peak_of(1, 1), 140);
+    CHECK_INT(held_by(1, 1, 0, 3), 40);
+    /* its own blocks stay its own when it stops and starts */
+    end(1, &stack);
+    begin(1, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 4);
+    allocate(1, 2, 5);
+    return_event(&stack);
+    CHECK_INT(held_by(1, 1, 0, 3), 40);
+    CHECK_INT(held_by(1, 1, 0, 4), 5);
+    end(0, &stack);
+    end(1, &stack);
+    pml_stack_free(&stack);
+    clear_holders();
+}
+
+static void profilers_that_come_and_go_leave_no_owners_behind(void)
+{
+    fresh_holders();
+    struct pml_stack stack = {.depth = 0};
+    subscribe(0, 0);
+    subscribe(1, 0); /* keeps the code object known */
+    for (int run = 0; run < 100; run++) {
+        picture[0] = (struct pml_picture){.group = -1};
+        begin(0, NULL);
+        call(&stack, id, 0, FIRST);
+        line_event(&stack, 3);
+        allocate(1, 0, 100);
+        release(1, 0, 100);
+        return_event(&stack);
+        end(0, &stack);
+        pml_picture_clear(&picture[0]);
+    }
+    CHECK_BETWEEN(1, owners_of(0), 2);
+    pml_stack_free(&stack);
+    clear_holders();
+}
+
 /* Lines whose code is gone are given back once their blocks are. */
 static void owners_of_code_that_is_gone_go_with_their_blocks(void)
 {
@@ -365,6 +421,8 @@ int main(void)
     RUN(recursion_makes_no_more_owners_than_there_are_lines);
     RUN(profilers_that_share_a_picture_take_one);
     RUN(stopped_pictures_stay_and_go_on);
+    RUN(blocks_that_are_older_than_a_profiler_are_not_its_lines);
+    RUN(profilers_that_come_and_go_leave_no_owners_behind);
     RUN(owners_of_code_that_is_gone_go_with_their_blocks);
     RUN(waiting_for_streams_is_holding);
     RUN(autograds_threads_are_charged_to_the_line_that_waits);
