@@ -56,18 +56,17 @@ def measure(step, profiler):
 @gpu()
 def test_every_byte_of_a_training_steps_peak_is_where_pytorchs_history_has_it(tmp_path):
     program = """
-        report(first=measure(plain[0], LineProfiler(*plain, device="cuda:0")))
-        report(second=measure(plain[0], LineProfiler(*plain, device="cuda:0")))
         report(decorated=measure(example.train_step, None))
+        report(fine=measure(plain[0], LineProfiler(*plain, device="cuda:0")))
         report(coarse=measure(plain[0], LineProfiler(plain[0], device="cuda:0")))
     """
     values = run(STEP + textwrap.dedent(program), tmp_path).values
-    for way in ("first", "second", "decorated"):
+    for way in ("decorated", "fine"):
         peak, account, counter, same, lines, blocks, held, expected = values[way]
         assert peak == account == counter, way
         assert same, f"{way}:\n{held}\n{expected}"
         assert lines >= 8 and blocks > 60
-    assert values["coarse"][:3] == [values["second"][0]] * 3  # other lines, the same moment
+    assert values["coarse"][:3] == [values["fine"][0]] * 3  # other lines, the same moment
     assert not values["coarse"][3]
 
 
