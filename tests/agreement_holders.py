@@ -9,13 +9,11 @@ import linecache
 import sys
 from typing import Any
 
-from agreement import DEVICES, HELPERS, run
+from agreement import DEVICES, HELPERS, run, torch
 from holders_account import History, Lines, told
 from random_programs import Writer
 
 from pytorch_memlab_c import LineProfiler, clear_global_line_profiler, decorators, profile
-
-import torch  # noqa: E402  (after agreement, which enables the simulated GPU)
 
 
 def build(seed: int) -> tuple[str, dict[str, Any], list[Any]]:

@@ -74,10 +74,10 @@ def test_every_byte_of_a_training_steps_peak_is_where_pytorchs_history_has_it(tm
 @gpu(devices=2)
 def test_random_programs_hold_what_pytorchs_history_says():
     """With `record_stream`, generators, recursion, exceptions and two devices."""
-    command = [sys.executable, str(ROOT / "tests" / "agreement_holders.py"), "1", "12"]
+    command = [sys.executable, str(ROOT / "tests" / "agreement_holders.py"), "1", "8"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.endswith("12 programs agree\n")
+    assert result.stdout.endswith("8 programs agree\n")
 
 
 OUT_OF_MEMORY = """
@@ -162,7 +162,7 @@ report(cpu=[failure.device, failure.asked, failure.at.code, sum(h.bytes for h in
     told = values["told"]
     giga = 1 << 30
     assert [entry[0] for entry in told] == [64 * giga, 32 * giga]
-    for asked, allocated, reserved, unused, total, code, holders in told:
+    for _, allocated, reserved, unused, total, code, holders in told:
         assert code == 'batch = torch.empty(n, dtype=torch.uint8, device="cuda")'
         assert allocated == sum(holders) and holders[0] == 10 * giga and total == values["total"]
         assert reserved + unused == total

@@ -56,6 +56,16 @@ static inline void clear_holders(void)
     pml_holders_reset();
 }
 
+/* Everything ends: frames, the first profilers, and what they left. */
+static inline void finish(int profilers, struct pml_stack *stack)
+{
+    pml_stack_cut(stack, 0);
+    for (int r = 0; r < profilers; r++)
+        end(r, stack);
+    pml_stack_free(stack);
+    clear_holders();
+}
+
 /* ---- events; a pointer is a small number ---- */
 
 static inline int64_t value_of(int device)

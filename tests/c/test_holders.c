@@ -51,9 +51,7 @@ static void the_value_when_a_function_begins_counts(void)
     return_event(&stack);
     CHECK_INT(peak_of(0, 1), 500);
     CHECK_INT(held_in_all(0, 1), 0);
-    end(0, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(1, &stack);
 }
 
 /* Profiler 0 counts the outer function, profiler 1 the inner one: each finds its own innermost line. */
@@ -79,10 +77,7 @@ static void overlapping_profilers_each_have_their_own_lines_and_peak(void)
     CHECK_INT(held_by(0, 1, 0, 4), 30);
     CHECK_INT(peak_of(1, 1), 100);
     CHECK_INT(held_by(1, 1, 1, 6), 100);
-    end(0, &stack);
-    end(1, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(2, &stack);
 }
 
 static int owners_of(int c)
@@ -112,11 +107,7 @@ static void recursion_makes_no_more_owners_than_there_are_lines(void)
     CHECK_BETWEEN(1, owners_of(1), 8);
     CHECK_INT(held_by(0, 1, 0, 5), 400); /* each block has both functions around it, but for the first */
     CHECK_INT(held_by(1, 1, 1, 5), 390);
-    pml_stack_cut(&stack, 0);
-    end(0, &stack);
-    end(1, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(2, &stack);
 }
 
 static void profilers_that_share_a_picture_take_one(void)
@@ -198,10 +189,7 @@ static void blocks_that_are_older_than_a_profiler_are_not_its_lines(void)
     return_event(&stack);
     CHECK_INT(held_by(1, 1, 0, 3), 40);
     CHECK_INT(held_by(1, 1, 0, 4), 5);
-    end(0, &stack);
-    end(1, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(2, &stack);
 }
 
 static void profilers_that_come_and_go_leave_no_owners_behind(void)
@@ -284,10 +272,7 @@ static void waiting_for_streams_is_holding(void)
     pml_holders_adjust(1, PML_ACTIVE, 1000);
     CHECK_INT(held_by(0, 1, 0, 3), 0);
     CHECK_INT(held_by(0, 1, 0, 4), 60);
-    pml_stack_cut(&stack, 0);
-    end(0, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(1, &stack);
     pml_pending_settle(1, 0, NULL);
 }
 
@@ -321,10 +306,7 @@ static void autograds_threads_are_charged_to_the_line_that_waits(void)
     CHECK_INT(held(&copy.list, &key[0], 3, PML_OWNER_BACKWARD), 100);
     CHECK_INT(copy.list.count, 1);
     free(copy.list.holder);
-    pml_stack_cut(&stack, 0);
-    end(0, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(1, &stack);
 }
 
 static struct pml_stack other_stack;
@@ -358,10 +340,7 @@ static void with_several_lines_that_may_wait_none_is_charged(void)
     free(copy.list.holder);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
-    pml_stack_cut(&stack, 0);
-    end(0, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(1, &stack);
 }
 
 static void more_profilers_than_there_are_groups_are_told(void)
@@ -407,10 +386,7 @@ static void a_failed_allocation_is_told_with_who_holds_what(void)
     CHECK_INT(held(&failure.list, &key[0], 3, PML_OWNER_LINE), 100);
     forget_figures(0, &stack);
     CHECK_INT(pml_failures_count(&picture[0]), 0);
-    pml_stack_cut(&stack, 0);
-    end(0, &stack);
-    pml_stack_free(&stack);
-    clear_holders();
+    finish(1, &stack);
 }
 
 int main(void)
