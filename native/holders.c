@@ -307,7 +307,10 @@ static void see_all_devices(struct pml_picture *picture)
         struct pml_levels now;
         pml_holders_lock(d);
         pml_meter_read(d, &now);
-        pml_picture_see(picture, d, now.level[metric_of(d)], owner);
+        const struct pml_peak *peak = picture->device[d];
+        int64_t value = now.level[metric_of(d)];
+        if (!peak || value > peak->peak) /* else a function that begins is no event */
+            pml_picture_see(picture, d, value, owner);
         pml_holders_unlock(d);
     }
 }

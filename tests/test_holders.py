@@ -336,6 +336,32 @@ def test_html_has_the_bar_the_plot_and_escaped_code():
     assert "Out of memory 2 more times" in html
 
 
+def test_notebooks_and_pages_show_holders(tmp_path):
+    def f():
+        Block(12345).free()
+
+    with LineProfiler(f, device="cpu") as profiler:
+        f()
+    profiler.to_html(tmp_path / "page.html")
+    for html in (profiler.display()._repr_html_(), (tmp_path / "page.html").read_text()):
+        assert "Peak of cpu: " in html and "<polygon" in html and "test_holders.py:" in html
+
+
+def test_calls_that_allocate_nothing_are_no_points_of_the_plot():
+    def f(blocks):
+        blocks.append(Block(10))
+        blocks.pop().free()
+
+    def g():
+        pass
+
+    with LineProfiler(f, g, device="cpu") as profiler:
+        f([])
+        for _ in range(1000):
+            g()
+    assert len(peak_of(profiler)[0].series) == 3
+
+
 def test_json_round_trip_and_reports_that_are_older():
     records = LineRecords((), holders=RECORDS)
     text = records.to_json()
