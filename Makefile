@@ -9,13 +9,16 @@ BUILD := build/c
 py := $(VENV)/bin/python
 sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
 
-.PHONY: help demo test test-c asan valgrind tsan bench lint install clean
+.PHONY: help demo notebook test test-c asan valgrind tsan bench lint install clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: install ## profile a real training step, on CPU tensors and on the simulated GPU
 	$(py) examples/train_transformer.py cpu
 	$(py) examples/train_transformer.py simulated
+
+notebook: install ## run demo.ipynb again and keep its outputs
+	$(py) tests/run_notebook.py demo.ipynb
 
 test: install ## run the tests
 	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests
@@ -26,7 +29,7 @@ $(VENV)/.environment:
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
 	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
 	$(PYTHON) -m venv $(VENV)
-	$(py) -m pip install --quiet --disable-pip-version-check $(TORCH) -r tests/requirements.txt
+	$(py) -m pip install --quiet --disable-pip-version-check $(TORCH) -r tests/requirements.txt $(if $(TORCH),-r tests/requirements-torch.txt)
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.environment $(sources)
@@ -46,15 +49,16 @@ valgrind: install ## C unit tests under valgrind
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/valgrind \
 	    "-DPML_C_TEST_WRAPPER=valgrind;-q;--error-exitcode=1;--leak-check=full"
 
-bench: install ## what a line and a measured workload cost, beside pytorch_memlab and torchscan
-	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 torchscan==0.2.0
+bench: install ## what a line, a measured workload and a memory report cost, beside pytorch_memlab and torchscan
+	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 calmsize torchscan==0.2.0
 	$(py) benchmarks/line_overhead.py
 	$(py) benchmarks/workload_overhead.py
+	$(py) benchmarks/reporter.py
 
 lint: install ## ruff, mypy, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
-	$(py) -m mypy pytorch_memlab_c
+	$(py) -m mypy pytorch_memlab_c magics
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

@@ -2,20 +2,23 @@
 
 Usage: python benchmarks/line_overhead.py [--quick]
 Needs the CUDA build of PyTorch and, for the peer's column, `pip install pytorch_memlab==0.3.2`.
-Figures are processor time, the best of interleaved rounds: what other programs take from the machine is left out as far
-as possible. Absolute times are this machine's; compare the ratios.
+A line's figures are processor time, the best of interleaved rounds; a step's are the median time. Absolute times are this
+machine's; compare the ratios, and leave the machine idle meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
+import importlib.util
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytorch_memlab_c
 from pytorch_memlab_c import decorators, simulate
@@ -24,8 +27,7 @@ simulate.enable("a100-80gb")
 
 import torch  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import train_transformer  # noqa: E402
+EXAMPLE = Path(__file__).parent.parent / "examples" / "train_transformer.py"
 
 
 def nothing(n: int) -> None:
@@ -116,34 +118,42 @@ def compare_elsewhere(n: int, rounds: int) -> None:
     )
 
 
-class Step:
-    """The demo's training step, with its functions decorated or as they were before."""
+def load_example(decorate: Callable[[Any], Any]) -> Any:
+    """The demo's module, with `decorate` in the place of `@profile`."""
+    spec = importlib.util.spec_from_file_location(f"example_{decorate.__name__}", EXAMPLE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.object(pytorch_memlab_c, "profile", decorate):
+        spec.loader.exec_module(module)
+    return module
 
-    owners = (train_transformer.Block, train_transformer.Transformer)
-    decorated = tuple(owner.forward for owner in owners)
 
-    def __init__(self, device: str, decorated: bool) -> None:
-        self.parts = train_transformer.build(device)
-        self.decorated_now = decorated
+def identity_decorator(function: Any) -> Any:
+    return function
 
-    def times(self, warm_up: int = 4, steps: int = 8) -> list[float]:
-        step = train_transformer.train_step
-        for owner, forward in zip(self.owners, self.decorated):
-            owner.forward = forward if self.decorated_now else forward.__wrapped__
-        run = step if self.decorated_now else step.__wrapped__
-        for _ in range(warm_up):  # Python's own caches, after the change
-            run(*self.parts)
-        return [seconds(lambda n: run(*self.parts), 1) for _ in range(steps)]
+
+def step_times(examples: list[Any], device: str, steps: int) -> list[list[float]]:
+    """Seconds of each step of freshly built models, one step of each in turn."""
+    parts = [example.build(device) for example in examples]
+    times: list[list[float]] = [[] for _ in examples]
+    for step in range(steps + 4):
+        for example, part, taken in zip(examples, parts, times):
+            start = time.perf_counter()
+            example.train_step(*part)
+            if step >= 4:  # the first ones fill caches
+                taken.append(time.perf_counter() - start)
+    return times
 
 
 def compare_step(rounds: int) -> None:
-    """The demo's training step under @profile, and plain, a few steps each in turn."""
-    for device in ("cpu", "cuda"):
-        steps = [Step(device, decorated) for decorated in (False, True)]
+    """The demo's training step under @profile, and plain: the median over freshly built models, in changing order."""
+    examples = [load_example(identity_decorator), load_example(pytorch_memlab_c.profile)]
+    for device, steps in ("cpu", 4), ("cuda", 20):
         times: list[list[float]] = [[], []]
-        for _ in range(rounds):
-            for step, taken in zip(steps, times):
-                taken += step.times()
+        for turn in range(rounds):
+            order = (0, 1) if turn % 2 else (1, 0)
+            for i, taken in zip(order, step_times([examples[i] for i in order], device, steps)):
+                times[i] += taken
         plain, profiled = (statistics.median(taken) for taken in times)
         name = f"the demo's training step, {device}"
         print(f"{name:42} {profiled / plain:9.3f} times its plain time ({plain * 1e3:.2f} ms)")
@@ -155,15 +165,12 @@ def main() -> None:
     rounds = 3 if parser.parse_args().quick else 9
     gc.collect()
     gc.disable()  # its runs would fall on one side or the other by chance
-    kept = decorators._profilers.copy()
-    decorators._profilers.clear()  # the demo's tables are not wanted here
     print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, simulated GPU: {torch.cuda.get_device_name()}")
     compare_elsewhere(200_000, rounds)
     compare_lines("a line that allocates nothing", nothing, 200_000, rounds)
     compare_allocation(40_000, rounds)
-    compare_step(rounds * 4)
-    kept += decorators._profilers
-    decorators._profilers.clear()
+    compare_step(rounds * 8)
+    atexit.unregister(decorators._print_all)  # the tables are not wanted here
 
 
 if __name__ == "__main__":

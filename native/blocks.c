@@ -122,6 +122,14 @@ size_t pml_blocks_take(const void *pointer)
     return size;
 }
 
+size_t pml_blocks_size(const void *pointer)
+{
+    struct shard *shard = lock_shard((uintptr_t)pointer);
+    size_t size = shard->used ? probe(shard, (uintptr_t)pointer)->size : 0;
+    pthread_mutex_unlock(&shard->mutex);
+    return size;
+}
+
 void pml_blocks_lock_all(void)
 {
     for (int i = 0; i < SHARDS; i++)

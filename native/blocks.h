@@ -17,6 +17,8 @@ bool pml_blocks_put(const void *pointer, size_t size, size_t *before);
 bool pml_blocks_seed(const void *pointer, size_t size);
 /* Remove a block. Its size, or 0 when it is not known. */
 size_t pml_blocks_take(const void *pointer);
+/* A block's size, or 0 when it is not known. */
+size_t pml_blocks_size(const void *pointer);
 size_t pml_blocks_count(void);
 void pml_blocks_clear(void);
 

@@ -32,6 +32,39 @@ static inline PyObject *pml_trace_object(void)
 #define PML_QUIET 0
 #endif
 
+/* Take the trace function out for a pause, or put it back. On 3.11 this does what PyEval_SetTrace does, by the fields of
+ * the public thread state structure, without its audit event: tracing is not changed. */
+static inline void pml_trace_switch(Py_tracefunc function, PyObject *object)
+{
+#if PML_QUIET
+    PyThreadState *thread = PyThreadState_Get();
+    PyObject *old = thread->c_traceobj;
+    thread->c_tracefunc = function;
+    thread->c_traceobj = Py_XNewRef(object);
+    thread->cframe->use_tracing = function || thread->c_profilefunc ? 255 : 0;
+    Py_XDECREF(old);
+#else
+    PyEval_SetTrace(function, object);
+#endif
+}
+
+/* Set `frame.f_trace` by its descriptor's own function, looked up once. Returns 0, or -1 with an exception. */
+static inline int pml_frame_set_trace(PyFrameObject *frame, PyObject *value)
+{
+    static const PyGetSetDef *f_trace;
+    if (!f_trace)
+        for (f_trace = PyFrame_Type.tp_getset; strcmp(f_trace->name, "f_trace") != 0; f_trace++) {
+        }
+    return f_trace->set((PyObject *)frame, value, f_trace->closure);
+}
+
+/* Whether the interpreter itself visits the objects that its collector lists (gc_lists.c does it before 3.12). */
+#if PY_VERSION_HEX >= 0x030C0000
+#define PML_GC_VISITS 1
+#else
+#define PML_GC_VISITS 0
+#endif
+
 /* A pending exception, set aside and put back. */
 struct pml_exception {
     PyObject *type, *value, *traceback;

@@ -17,6 +17,7 @@ struct pml_frame {
     bool raised;     /* the last event was an exception */
     bool sampled;    /* statistics are read at both ends of the open segment */
     int quiet;       /* the hook's depth at which tracing is off until a callee ends (quiet.c), or 0 */
+    bool entered;    /* it stands on its first line, and no line of it has run yet */
     uint64_t bell;   /* which bell ends that */
     void *held;      /* the Python frame itself, owned during such a pause only (quiet.c) */
     int call;        /* where it stands then */

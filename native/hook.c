@@ -29,8 +29,11 @@ static void on_line(PmlHook *hook, PyFrameObject *frame)
         return;
     int line = PyFrame_GetLineNumber(frame);
     bool again = top->raised && line == top->line;
-    top->raised = false;
-    if (line < 0 || again)
+    bool first = top->entered && line == top->line; /* a function of one line: its entry is no run of that line */
+    top->raised = top->entered = false;
+    if (first)
+        pml_segment_hit(top);
+    if (line < 0 || again || first)
         return;
     bool sample = pml_segment_wants_sample(top->code, line);
     pml_settle(hook->state, sample || top->sampled);
@@ -64,7 +67,7 @@ static void fail_recorders(const struct pml_code *code)
 }
 
 /* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. */
-static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
+static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line, bool entered)
 {
     bool sample = pml_segment_wants_sample(code, line);
     pml_settle(hook->state, sample);
@@ -75,6 +78,7 @@ static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *cod
         return;
     }
     pml_code_retain(code);
+    top->entered = entered;
     pml_segment_open(top, line, sample, outer);
     pml_quiet_frame_opened(top);
 }
@@ -88,9 +92,10 @@ static void on_call(PmlHook *hook, PyFrameObject *frame)
         if (stale >= 0) /* its RETURN was lost */
             pml_quiet_cut(hook, stale);
         int line = PyFrame_GetLineNumber(frame);
-        if (line == object->co_firstlineno)
+        bool entered = line == object->co_firstlineno;
+        if (entered)
             count_call(code);
-        open_frame(hook, frame, code, line);
+        open_frame(hook, frame, code, line, entered);
     } else {
         pml_quiet_begin(hook, frame, object);
     }
@@ -135,6 +140,11 @@ void pml_hook_install(PmlHook *hook)
     PyEval_SetTrace(trace, (PyObject *)hook);
 }
 
+void pml_hook_resume(PmlHook *hook)
+{
+    pml_trace_switch(trace, (PyObject *)hook);
+}
+
 static void take_down(PmlHook *hook)
 {
     if (installed(hook))
@@ -149,9 +159,9 @@ static void restore_tracing(PmlHook *hook, bool was_quiet)
 {
     const struct pml_frame *top = pml_stack_top(&hook->stack);
     if (top && top->quiet == hook->depth && installed(hook))
-        PyEval_SetTrace(NULL, NULL);
+        pml_trace_switch(NULL, NULL);
     else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function())
-        pml_hook_install(hook);
+        pml_hook_resume(hook);
 }
 
 static void leave(PmlHook *hook, int entries)
@@ -286,8 +296,10 @@ PyObject *pml_hook_enter(struct pml_state *state)
         pml_tracers_interrupted(state);
         resynchronise(hook, PyEval_GetFrame());
     }
-    if (hook->depth++ == 0 || lost || quiet)
+    if (hook->depth++ == 0 || lost)
         pml_hook_install(hook);
+    else if (quiet)
+        pml_hook_resume(hook);
     return Py_NewRef((PyObject *)hook);
 }
 

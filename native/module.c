@@ -197,7 +197,11 @@ static PyMethodDef methods[] = {
     {"run_child", pml_child_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
-    {"walk_instances", pml_walk_instances, METH_O, "All live objects of a type, by their types alone."},
+    {"walk_instances", pml_walk_instances, METH_O,
+     "All live objects of a type, or of any type in a tuple, by their types alone."},
+    {"try_each", pml_try_each, METH_VARARGS, 
+     "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
+    {"cpu_block", pml_cpu_block, METH_O, "Bytes of the block of PyTorch's CPU allocator at an address, or 0."},
     {"collector", pml_quiet_collector, METH_VARARGS, "A callback for gc.callbacks: tracing does not pause meanwhile."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
@@ -240,10 +244,9 @@ static int execute(PyObject *module)
         add_type(module, &pml_bell_spec, &state->bell_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
-    state->f_trace = PyUnicode_InternFromString("f_trace");
     state->statistics.kept = PyDict_New();
     state->statistics.columns = PyList_New(0);
-    if (!state->hook_key || !state->f_trace || !state->statistics.kept || !state->statistics.columns)
+    if (!state->hook_key || !state->statistics.kept || !state->statistics.columns)
         return -1;
     if (!registered && pthread_atfork(before_fork, after_fork, after_fork) == 0)
         registered = true;
@@ -275,7 +278,6 @@ static int clear(PyObject *module)
     Py_CLEAR(state->bell_type);
     Py_CLEAR(state->holders_type);
     Py_CLEAR(state->hook_key);
-    Py_CLEAR(state->f_trace);
     Py_CLEAR(state->statistics.read);
     Py_CLEAR(state->statistics.reset);
     Py_CLEAR(state->statistics.devices);
@@ -287,6 +289,7 @@ static int clear(PyObject *module)
 static void release(void *module)
 {
     clear(module);
+    PyObject_Free(pml_state_of(module)->spare_bell);
 }
 
 static PyModuleDef_Slot slots[] = {

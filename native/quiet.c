@@ -104,16 +104,26 @@ static PyFrameObject *calling_frame(PyFrameObject *frame, const struct pml_frame
     return NULL;
 }
 
+/* The last one that was freed is used again. */
+static Bell *new_bell(struct pml_state *state)
+{
+    Bell *spare = state->spare_bell;
+    if (!spare)
+        return PyObject_New(Bell, state->bell_type);
+    state->spare_bell = NULL;
+    return (Bell *)PyObject_Init((PyObject *)spare, state->bell_type);
+}
+
 static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, uint64_t number)
 {
-    Bell *bell = PyObject_New(Bell, hook->state->bell_type);
+    Bell *bell = new_bell(hook->state);
     if (!bell)
         return false;
     bell->hook = (PmlHook *)Py_NewRef((PyObject *)hook);
     bell->frame = frame;
     bell->size = (int)(Py_SIZE(code) * (Py_ssize_t)sizeof(_Py_CODEUNIT));
     bell->number = number;
-    int failed = PyObject_SetAttr((PyObject *)frame, hook->state->f_trace, (PyObject *)bell);
+    int failed = pml_frame_set_trace(frame, (PyObject *)bell);
     Py_DECREF(bell);
     return !failed;
 }
@@ -136,7 +146,7 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
     top->call = PyFrame_GetLasti(caller);
     top->quiet = hook->depth;
     top->bell = number;
-    PyEval_SetTrace(NULL, NULL);
+    pml_trace_switch(NULL, NULL);
 }
 
 /* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept
@@ -199,7 +209,7 @@ static void ring(PmlHook *hook, const Bell *bell)
         frame->bell = 0;
         frame->held = NULL;
         if (was_quiet && !pml_quiet_now(hook))
-            pml_hook_install(hook);
+            pml_hook_resume(hook);
         Py_XDECREF(held);
         return;
     }
@@ -229,13 +239,14 @@ static void bell_dealloc(PyObject *self)
 {
     Bell *bell = (Bell *)self;
     PyTypeObject *type = Py_TYPE(self);
-    if (bell->hook->thread == PyThread_get_thread_ident()) {
-        struct pml_exception pending = pml_exception_take();
+    struct pml_state *state = bell->hook->state;
+    if (bell->hook->thread == PyThread_get_thread_ident())
         ring(bell->hook, bell);
-        pml_exception_put(pending);
-    }
     Py_DECREF(bell->hook);
-    type->tp_free(self);
+    if (state->spare_bell)
+        type->tp_free(self);
+    else
+        state->spare_bell = bell;
     Py_DECREF(type);
 }
 

@@ -33,7 +33,7 @@ struct pml_state {
     PyTypeObject *bell_type;
     PyTypeObject *holders_type;
     PyObject *hook_key;
-    PyObject *f_trace;
+    void *spare_bell; /* a freed bell, kept for reuse (quiet.c) */
     PmlHook *hooks;
     PmlTracer *tracers;
     int enabled; /* profilers that want every new thread followed */
@@ -69,6 +69,8 @@ void pml_hook_after_fork(struct pml_state *state);
 
 /* Install the trace function; whatever tracer is there goes below it. */
 void pml_hook_install(PmlHook *hook);
+/* Put it back after a pause. */
+void pml_hook_resume(PmlHook *hook);
 
 /* quiet.c: tracing off while a callee of a profiled frame runs that nothing is to be seen of. */
 bool pml_quiet_now(const PmlHook *hook);
@@ -120,6 +122,15 @@ extern PyType_Spec pml_peak_window_spec;
 PyObject *pml_child_run(PyObject *module, PyObject *args);
 
 /* storage_walk.c */
-PyObject *pml_walk_instances(PyObject *module, PyObject *type);
+PyObject *pml_walk_instances(PyObject *module, PyObject *types);
+PyObject *pml_try_each(PyObject *module, PyObject *args);
+PyObject *pml_cpu_block(PyObject *module, PyObject *pointer);
+PyObject *pml_call(const char *module, const char *name); /* module.name() */
+
+/* reach.c */
+int pml_reach_frozen(PyObject **objects);
+
+/* gc_lists.c: calls `visit` for each object that the collector lists, until it returns 0. -1 with an exception set. */
+int pml_gc_visit(int (*visit)(PyObject *object, void *arg), void *arg);
 
 #endif

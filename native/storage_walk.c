@@ -1,28 +1,135 @@
-/* Walks over live Python objects that look at nothing but their types: no attribute of a stranger is touched. */
+/* Walks over live Python objects that look at nothing but their types: no attribute of a stranger is touched.
+ *
+ * Needs the GIL throughout. What a walk returns holds references: the caller drops it. Objects that `gc.freeze` has
+ * set aside are in no list that the collector gives; they are reached over references (reach.c).
+ */
 #include "state.h"
 
-static PyObject *all_objects(void)
+#include "blocks.h"
+
+#define KNOWN_TYPES 512
+
+/* The types wanted, and the answers given so far, by the address of the type. */
+struct wanted {
+    PyObject *types; /* tuple */
+    PyObject *found; /* list */
+    bool failed;
+    PyTypeObject *known[KNOWN_TYPES];
+    bool answer[KNOWN_TYPES];
+};
+
+static bool is_wanted(struct wanted *wanted, PyTypeObject *type)
 {
-    PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *objects = gc ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
-    Py_XDECREF(gc);
-    return objects;
+    size_t place = ((uintptr_t)type >> 4) % KNOWN_TYPES;
+    if (wanted->known[place] == type)
+        return wanted->answer[place];
+    bool answer = false;
+    for (Py_ssize_t i = 0; !answer && i < PyTuple_GET_SIZE(wanted->types); i++)
+        answer = PyType_IsSubtype(type, (PyTypeObject *)PyTuple_GET_ITEM(wanted->types, i));
+    wanted->known[place] = type;
+    wanted->answer[place] = answer;
+    return answer;
 }
 
-/* walk_instances(type) -> list of the live objects whose type is `type` or derived from it. */
-PyObject *pml_walk_instances(PyObject *module, PyObject *type)
+PyObject *pml_call(const char *module, const char *name)
 {
-    if (!PyType_Check(type))
-        return PyErr_Format(PyExc_TypeError, "walk_instances() needs a type, not %R", type);
-    PyObject *objects = all_objects();
-    if (!objects)
-        return NULL;
-    PyObject *found = PyList_New(0);
-    for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(objects); i++) {
-        PyObject *object = PyList_GET_ITEM(objects, i);
-        if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject *)type) && PyList_Append(found, object) < 0)
-            Py_CLEAR(found);
+    PyObject *imported = PyImport_ImportModule(module);
+    PyObject *result = imported ? PyObject_CallMethod(imported, name, NULL) : NULL;
+    Py_XDECREF(imported);
+    return result;
+}
+
+static int pick(PyObject *object, void *arg)
+{
+    struct wanted *wanted = arg;
+    wanted->failed = is_wanted(wanted, Py_TYPE(object)) && PyList_Append(wanted->found, object) < 0;
+    return !wanted->failed;
+}
+
+/* With frozen objects, over a list of all; without, the collector's own lists are looked through where they are. */
+static int walk(struct wanted *wanted)
+{
+    PyObject *objects = NULL;
+    if (pml_reach_frozen(&objects) < 0)
+        return -1;
+    for (Py_ssize_t i = 0; objects && !wanted->failed && i < PyList_GET_SIZE(objects); i++)
+        pick(PyList_GET_ITEM(objects, i), wanted);
+    int failed = objects ? 0 : pml_gc_visit(pick, wanted);
+    Py_XDECREF(objects);
+    return failed < 0 || wanted->failed ? -1 : 0;
+}
+
+static PyObject *tuple_of_types(PyObject *types)
+{
+    PyObject *tuple = PyTuple_Check(types) ? Py_NewRef(types) : PyTuple_Pack(1, types);
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *type = PyTuple_GET_ITEM(tuple, i);
+        if (PyType_Check(type))
+            continue;
+        PyErr_Format(PyExc_TypeError, "walk_instances() needs types, not %R", type);
+        Py_CLEAR(tuple);
     }
-    Py_DECREF(objects);
-    return found;
+    return tuple;
+}
+
+/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. */
+PyObject *pml_walk_instances(PyObject *module, PyObject *types)
+{
+    struct wanted wanted = {.types = tuple_of_types(types)};
+    if (!wanted.types)
+        return NULL;
+    int collecting = PyGC_Disable(); /* a collection would run the program's own code in the middle */
+    wanted.found = PyList_New(0);
+    if (wanted.found && walk(&wanted) < 0)
+        Py_CLEAR(wanted.found);
+    if (collecting)
+        PyGC_Enable();
+    Py_DECREF(wanted.types);
+    return wanted.found;
+}
+
+/* cpu_block(pointer) -> bytes of the live CPU block that begins there, 0 if PyTorch's CPU allocator gave none. */
+PyObject *pml_cpu_block(PyObject *module, PyObject *pointer)
+{
+    void *address = PyLong_AsVoidPtr(pointer);
+    if (!address && PyErr_Occurred())
+        return NULL;
+    return PyLong_FromSize_t(pml_blocks_size(address));
+}
+
+/* What a function, or an attribute of a C type, gives for one object. */
+static PyObject *ask(PyObject *question, PyObject *object)
+{
+    if (!Py_IS_TYPE(question, &PyGetSetDescr_Type))
+        return PyObject_CallOneArg(question, object);
+    return Py_TYPE(question)->tp_descr_get(question, object, (PyObject *)Py_TYPE(object));
+}
+
+/* The answer, or None where there is an `Exception`; NULL for what must not be swallowed. */
+static PyObject *tried(PyObject *question, PyObject *object)
+{
+    PyObject *result = ask(question, object);
+    if (result || !PyErr_ExceptionMatches(PyExc_Exception))
+        return result;
+    PyErr_Clear();
+    return Py_NewRef(Py_None);
+}
+
+/* try_each(question, list) -> list of what a function, or a getset descriptor of a type in C, gives for each object, None
+ * where it raised. Descriptors are read without the tuple that calling their `__get__` makes. */
+PyObject *pml_try_each(PyObject *module, PyObject *args)
+{
+    PyObject *question, *objects;
+    if (!PyArg_ParseTuple(args, "OO!:try_each", &question, &PyList_Type, &objects))
+        return NULL;
+    PyObject *results = PyList_New(0);
+    for (Py_ssize_t i = 0; results && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *object = Py_NewRef(PyList_GET_ITEM(objects, i));
+        PyObject *result = tried(question, object);
+        if (!result || PyList_Append(results, result) < 0)
+            Py_CLEAR(results);
+        Py_XDECREF(result);
+        Py_DECREF(object);
+    }
+    return results;
 }

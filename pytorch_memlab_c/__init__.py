@@ -1,7 +1,13 @@
-"""Line-level memory profiler for PyTorch; see README.md. Importing it does not import PyTorch."""
+"""Line-level memory profiler for PyTorch; see README.md. Importing it does not import PyTorch.
 
+PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn that it comes too late.
+"""
+
+from .courtesy import Courtesy, YieldedMemory
 from .decorators import clear_global_line_profiler, profile, profile_every
 from .line_profiler import LineProfiler
+from .magics import load_ipython_extension, unload_ipython_extension
+from .mem_reporter import MemReporter
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
 from .records import LineRecords
 from .target_device import set_target_gpu
@@ -9,10 +15,14 @@ from .target_device import set_target_gpu
 __version__ = "0.1.0"
 
 __all__ = [
+    "Courtesy",
     "LineProfiler",
     "LineRecords",
+    "MemReporter",
     "MetricResult",
+    "YieldedMemory",
     "clear_global_line_profiler",
+    "load_ipython_extension",
     "measure_peak_memory",
     "measure_peak_rss",
     "peak_memory",
@@ -20,4 +30,5 @@ __all__ = [
     "profile_every",
     "profile_workload",
     "set_target_gpu",
+    "unload_ipython_extension",
 ]

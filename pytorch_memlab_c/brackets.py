@@ -10,6 +10,7 @@ each stretch that they run.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import types
@@ -135,7 +136,7 @@ def bracket(
         "_pml_stretches": Stretches,
         "_pml_shape": call_shapes.call_of_shape,
     }
-    exec(compile(_source(function), "<pytorch_memlab_c wrapper>", "exec"), namespace)
+    exec(compile(_on_one_line(_source(function)), "<pytorch_memlab_c wrapper>", "exec"), namespace)
     wrapper: Any = namespace["_pml_wrapper"]
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
@@ -143,6 +144,16 @@ def bracket(
         wrapper = cast(FunctionType, types.coroutine(wrapper))
     functools.update_wrapper(wrapper, function)
     return wrapper
+
+
+def _on_one_line(source: str) -> ast.Module:
+    """Its syntax tree with everything on line 1: the wrapper itself then makes no line events."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.excepthandler, ast.keyword)):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
+    return tree
 
 
 def _source(function: FunctionType) -> str:

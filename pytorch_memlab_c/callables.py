@@ -10,7 +10,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 Wrap = Callable[[FunctionType], FunctionType]
-_LRU_CACHE = type(functools.lru_cache(lambda: None))
+LRU_CACHE = type(functools.lru_cache(lambda: None))
 
 
 def functions_of(target: Any) -> Iterator[FunctionType]:
@@ -36,7 +36,7 @@ def _parts(target: Any) -> list[Any]:
         return [target.__func__]
     if isinstance(target, (functools.partial, functools.partialmethod, functools.cached_property)):
         return [target.func]
-    if isinstance(target, _LRU_CACHE):
+    if isinstance(target, LRU_CACHE):
         return [target.__wrapped__]
     return []
 
@@ -73,7 +73,7 @@ def rewrap(target: Any, wrap: Wrap) -> Any:
         return _like(type(target)(rewrap(target.func, wrap)), target)
     if isinstance(target, (functools.partial, functools.partialmethod)):
         return _like(type(target)(rewrap(target.func, wrap), *target.args, **target.keywords), target)
-    if isinstance(target, _LRU_CACHE):
+    if isinstance(target, LRU_CACHE):
         cached = functools.lru_cache(**target.cache_parameters())(rewrap(target.__wrapped__, wrap))
         return functools.update_wrapper(cached, target)
     raise TypeError(_not_a_function(target))

@@ -109,14 +109,15 @@ def check_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
         valid = valid_columns()
         for column in unknown:
             if column not in valid:
-                raise ValueError(_unknown_column(column, valid))
+                raise ValueError(f"{unknown_column(column)} Valid columns: {', '.join(valid)}")
     return tuple(dict.fromkeys(wanted))
 
 
-def _unknown_column(column: object, valid: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(str(column), valid, n=3)
+def unknown_column(column: object) -> str:
+    """That there is no such column, and the nearest ones."""
+    near = difflib.get_close_matches(str(column), valid_columns(), n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"unknown column {column!r}.{hint} Valid columns: {', '.join(valid)}"
+    return f"unknown column {column!r}.{hint}"
 
 
 def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +17,8 @@ from .torch_import import after_torch_import
 _CPU, _CUDA = 1, 2
 _followed: int | None = None
 _waiting = False
+#: Whether the program has chosen the target device (target_device.py); PyTorch may be imported after that.
+target_chosen = False
 
 
 def torch_module() -> ModuleType | None:
@@ -41,7 +42,8 @@ def prepare(again: bool = False) -> None:
     _followed = _native.install_events()
     allocator_stats.connect(torch)
     _native.use_statistics_only(_statistics_only(torch, _followed))
-    _native.set_target(1 if torch.cuda._is_compiled() else 0)
+    if not target_chosen:
+        _native.set_target(1 if torch.cuda._is_compiled() else 0)
     _seed_accelerators(torch)
     if _followed & _CPU:
         _seed_cpu(torch)
@@ -79,58 +81,18 @@ def _seed_accelerators(torch: Any) -> None:
 
 
 def _seed_cpu(torch: Any) -> None:
-    """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors and
-    storages. What only an autograd graph or a NumPy array holds is not found."""
-    with torch._C.DisableTorchFunctionSubclass():
-        for tensor in _native.walk_instances(torch._C.TensorBase):
-            for part in (_itself, _gradient, _sparse_parts):
-                _seed_each(torch, part, tensor)
-        for storage in _native.walk_instances(torch.UntypedStorage):
-            _seed_each(torch, _itself, storage)
+    """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors,
+    their autograd graphs and storages. What only C++ or a NumPy array holds is not found."""
+    from .reporter.census import Census
+    from .reporter.reading import quietly
 
-
-def _seed_each(torch: Any, part: Callable[[Any, Any], list[Any]], owner: Any) -> None:
-    try:
-        for found in part(torch, owner):
-            _seed_storage(found if isinstance(found, torch.UntypedStorage) else _storage_of(torch, found))
-    except Exception:  # fake, wrapper and meta tensors have no storage to enter
-        return
-
-
-def _itself(torch: Any, owner: Any) -> list[Any]:
-    return [owner]
-
-
-def _gradient(torch: Any, tensor: Any) -> list[Any]:
-    """A gradient that Python has never touched has no Python object of its own to be found by."""
-    base = torch._C.TensorBase
-    wanted = base.is_leaf.__get__(tensor) and base.requires_grad.__get__(tensor)
-    gradient = base.grad.__get__(tensor) if wanted else None
-    return [] if gradient is None else [gradient, *_sparse_parts(torch, gradient)]
-
-
-def _sparse_parts(torch: Any, tensor: Any) -> list[Any]:
-    base = torch._C.TensorBase
-    layout = base.layout.__get__(tensor)
-    if layout is torch.sparse_coo:
-        return [base._indices(tensor), base._values(tensor)]
-    if layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [base.crow_indices(tensor), base.col_indices(tensor), base.values(tensor)]
-    if layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [base.ccol_indices(tensor), base.row_indices(tensor), base.values(tensor)]
-    return []
-
-
-def _storage_of(torch: Any, tensor: Any) -> Any:
-    base = torch._C.TensorBase
-    return base.untyped_storage(tensor) if base.layout.__get__(tensor) is torch.strided else None
-
-
-def _seed_storage(storage: Any) -> None:
-    if storage is None or storage.device.type != "cpu":
-        return
-    if storage.resizable() and not storage.is_shared() and storage.nbytes():
-        _native.seed_cpu(storage.data_ptr(), storage.nbytes())
+    with quietly(torch):
+        census = Census(torch)
+        census.take()
+        for known in census.by_device().get("cpu", ()):
+            storage = known.bare or torch._C.TensorBase.untyped_storage(known.tensors[0])
+            if known.nbytes and storage.resizable() and not storage.is_shared():
+                _native.seed_cpu(known.address, known.nbytes)
 
 
 gc.callbacks.append(_native.collector)

@@ -7,11 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import _native, allocator_stats, callables, engine
-from .columns import MEMORY_STATS_KEYS, check_columns, extra_columns
+from .columns import MEMORY_STATS_KEYS, check_columns, extra_columns, require_recorded
 from .device_names import slot_name
 from .holder_book import HolderBook
 from .records import LineRecords
@@ -71,11 +71,15 @@ class LineProfiler:
     def add_function(self, function: Any) -> None:
         """Measure this function too, from its next call on. Adding it again changes nothing."""
         for plain in callables.functions_of(function):
-            code = plain.__code__
-            if self._tracer.add_code(code, *callables.line_range(code)):
-                self._names[id(code)] = (plain.__qualname__, plain.__module__)
-                self._sources[id(code)] = source_of(code)
-                self._book.add(code, plain.__qualname__, self._sources[id(code)])
+            self.add_code(plain.__code__, plain.__qualname__, plain.__module__)
+
+    def add_code(self, code: CodeType, qualname: str, module: str | None = None, source: Source | None = None) -> None:
+        """Measure a code object that no function holds: a module's, a notebook cell's, or that of a function which the
+        cell will define. `source` is its first line's number and its lines, looked up if None."""
+        if self._tracer.add_code(code, *callables.line_range(code)):
+            self._names[id(code)] = (qualname, module)
+            self._sources[id(code)] = source_of(code) if source is None else source
+            self._book.add(code, qualname, self._sources[id(code)])
 
     def measures(self, function: Any, columns: Columns, device: Any) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
@@ -109,8 +113,12 @@ class LineProfiler:
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The columns asked for; None for the defaults of the device shown."""
+        """The columns shown where none are named; None for the defaults of the device shown."""
         return self._columns
+
+    @columns.setter
+    def columns(self, columns: Columns) -> None:
+        self._columns = None if columns is None else require_recorded(columns, self._extra)
 
     def __enter__(self) -> LineProfiler:
         self.enable()

@@ -154,12 +154,13 @@ class LineRecords:
         columns: str | Iterable[str] | None = None,
         device: Any = None,
     ) -> str:
-        """One HTML page that needs no network; written to ``path`` too, whole or not at all."""
-        from .render.holders_html import holders_fragment
-        from .render.html import render_page
+        """One HTML page that needs no network; written to ``path`` too, whole or not at all.
 
-        tables = build_tables(self, func, columns, device)
-        text = render_page(tables, self.notes, holders=holders_fragment(self.holders, devices_of(tables)))
+        Functions are in the order of their peaks. Arguments and errors as for ``to_dataframe``.
+        """
+        from .render.page import render_page
+
+        text = render_page(self, func, columns, device)
         if path is not None:
             write_file(path, text)
         return text
@@ -203,11 +204,12 @@ def _function_record(
 
 
 def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -> tuple[LineRecord, ...]:
-    """The lines by number, with what was recorded on the first decorator's line on the def's."""
+    """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
+    line 0, before any of its text."""
     by_line: dict[int, LineRecord] = {}
     for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
         line = LineRecord(
-            def_row if lineno == first_line else lineno,
+            def_row if lineno <= first_line else lineno,
             hits,
             tuple(slot_name(slot) for slot in charged),
             {slot_name(slot): Stats(*values) for slot, values in stats.items()},

@@ -40,7 +40,16 @@ from typing import Any
 
 from .torch_import import after_torch_import
 
-__all__ = ["ENVIRONMENT_VARIABLE", "GpuModel", "SimulationUnavailable", "describe", "enable", "is_enabled", "presets"]
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "GpuModel",
+    "SimulationUnavailable",
+    "describe",
+    "enable",
+    "enable_named",
+    "is_enabled",
+    "presets",
+]
 
 ENVIRONMENT_VARIABLE = "PYTORCH_MEMLAB_SIMULATE"
 MAX_DEVICES = 8
@@ -357,6 +366,15 @@ def enable(
     :raises RuntimeError: CUDA is in use in this process already, or other devices were enabled before.
     """
     _enable(_configuration(preset, count, memory, capability))
+
+
+def enable_named(text: str) -> None:
+    """As :func:`enable`, from what the environment variable takes, and set there too: for child processes.
+
+    :raises ValueError: it is not ``GPU[:COUNT]``; other errors as :func:`enable`.
+    """
+    _enable(_parse_environment(text))
+    os.environ[ENVIRONMENT_VARIABLE] = text
 
 
 def _enable(configuration: _Configuration) -> None:

@@ -6,8 +6,9 @@ table is one function in one view; text, HTML and the DataFrame are made from th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, default_columns, require_recorded
@@ -40,7 +41,8 @@ class Table:
     """One function in one view.
 
     ``label`` is the function's title, ``heading`` the table's: with "all" it names the device.
-    ``devices`` are those the rows belong to, by first line; ``ran`` is False if never called.
+    ``devices`` are those the rows belong to, by first line; ``ran`` is False if never called;
+    ``function`` is what it was made from.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Table:
     rows: tuple[Row, ...]
     ran: bool
     notes: tuple[str, ...]
+    function: FunctionRecord = field(repr=False)
 
 
 def build_tables(
@@ -80,6 +83,17 @@ def default_columns_for(devices: Iterable[str]) -> tuple[str, ...]:
     """The default columns of rows that belong to ``devices``; none at all counts as CUDA."""
     known = set(devices)
     return default_columns(CPU in known, bool(known - {CPU}))
+
+
+def shared_columns(
+    records: LineRecords, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+) -> tuple[str, ...]:
+    """One set of columns for all tables: those asked for, or the defaults of all devices in them."""
+    if columns is not None:
+        return require_recorded(columns, records.extra_columns)
+    tables = build_tables(records, func, (), device)
+    ran = [table for table in tables if table.ran]
+    return default_columns_for(itertools.chain.from_iterable(table.devices for table in ran or tables))
 
 
 def allocating_devices(function: FunctionRecord) -> tuple[str, ...]:
@@ -126,6 +140,7 @@ def _table(
         tuple(_rows(function, source)),
         function.ran,
         tuple(_reasons(function, devices, view)),
+        function,
     )
 
 

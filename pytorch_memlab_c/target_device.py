@@ -38,6 +38,7 @@ def _set(slot: int | None) -> None:
     global _target, _ever_set
     engine.prepare()
     _target = slot
+    engine.target_chosen = slot is not None
     _ever_set = _ever_set or slot is not None
     _native.set_target(_default_slot() if slot is None else slot)
 

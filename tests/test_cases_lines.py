@@ -511,6 +511,17 @@ def test_a_line_with_several_statements_is_one_line():
     assert row[:2] == (1, before + 50)
 
 
+def test_a_function_of_one_line_has_no_run_more_for_its_entry():
+    def f(size): return Block(size)  # fmt: skip # noqa: E704
+
+    profiler = LineProfiler(f, device="cpu")
+    with profiler:
+        held = [f(100), f(50), f(20)]
+    (line,) = lines(profiler).values()
+    assert (line.hits, line.net, line.net_first, line.net_last) == (3, sum(x.size for x in held), 100, 20)
+    assert profiler.records().functions[0].lines[0].stats["cpu"].runs == 3
+
+
 def test_a_frame_under_a_class_body_and_a_with_statement():
     class Manager:
         def __enter__(self):

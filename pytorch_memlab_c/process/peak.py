@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import _native
+from .. import _native, engine
+from ..device_names import slot_name
 from . import accelerators
 from .devices import ACCELERATORS, Device, check_measurable, find_device
 
@@ -106,6 +107,33 @@ class peak_memory:
         if not self._entered:
             raise RuntimeError("this peak_memory block has not been entered: there are no figures yet")
         return _Figures(*self._window.figures(self._device.slot))
+
+
+class peaks_of_devices:
+    """The same for every device at once, the CPU and all CUDA devices, also one that is first used inside the block.
+
+    PyTorch need not be there, and is not imported.
+    """
+
+    def __init__(self) -> None:
+        self._window = _native.PeakWindow()
+
+    def __enter__(self) -> peaks_of_devices:
+        engine.prepare()
+        self._window.open()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._window.close()
+
+    def deltas(self) -> dict[str, int]:
+        """By device on which anything was seen: the most bytes that live tensors held within the block, above its start."""
+        torch = engine.torch_module()
+        cuda = torch is not None and torch.cuda._is_compiled()
+        slots = [0] if engine.cpu_is_followed() else []
+        slots += [slot for slot in _native.devices_used() if slot and cuda]
+        figures = {slot_name(slot): _Figures(*self._window.figures(slot)) for slot in slots}
+        return {name: found.peak_allocated - found.start_allocated for name, found in figures.items()}
 
 
 def _begin(device: Device) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
-from ..columns import require_recorded
-from ..tables import Row, Table, build_tables, default_columns_for
+from ..tables import Row, Table, build_tables, shared_columns
 from .text import titled_notes
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def build_frame(
     """The tables as rows of one frame, see ``LineRecords.to_dataframe``."""
     import pandas
 
-    shared = _shared_columns(records, func, columns, device)
+    shared = shared_columns(records, func, columns, device)
     tables = build_tables(records, func, shared, device)
     rows = list(_rows_in_line_order(tables))
     data: dict[str, Any] = {
@@ -37,17 +36,6 @@ def build_frame(
     titled = chain.from_iterable(map(titled_notes, tables))
     frame.attrs["notes"] = list(dict.fromkeys((*titled, *records.notes)))
     return frame
-
-
-def _shared_columns(
-    records: LineRecords, func: Any, columns: str | Iterable[str] | None, device: Any
-) -> tuple[str, ...]:
-    """One set of columns for all rows: those asked for, or the defaults of all devices in it."""
-    if columns is not None:
-        return require_recorded(columns, records.extra_columns)
-    tables = build_tables(records, func, (), device)
-    ran = [table for table in tables if table.ran]
-    return default_columns_for(chain.from_iterable(t.devices for t in ran or tables))
 
 
 def _rows_in_line_order(tables: list[Table]) -> Iterator[tuple[str, Row]]:

@@ -25,7 +25,7 @@ def holders_fragment(records: HolderRecords, devices: Collection[str]) -> Markup
     """The holders of the devices shown, and all allocations that failed; empty where there is nothing to show."""
     from markupsafe import Markup
 
-    from .html import _template
+    from .html import template
 
     peaks = [_peak(peak) for peak in peaks_shown(records, devices)]
     failures = [_failure(failure) for failure in records.out_of_memory]
@@ -33,7 +33,7 @@ def holders_fragment(records: HolderRecords, devices: Collection[str]) -> Markup
     if not peaks and not failures:
         return Markup("")
     context = {"peaks": peaks, "failures": failures, "more": more, "notes": records.notes}
-    return Markup(_template("holders.html.j2").render(width=PLOT_WIDTH, height=PLOT_HEIGHT, **context))
+    return Markup(template("holders.html.j2").render(width=PLOT_WIDTH, height=PLOT_HEIGHT, **context))
 
 
 def _peak(peak: PeakHolders) -> dict[str, Any]:

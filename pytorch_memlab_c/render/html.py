@@ -1,4 +1,4 @@
-"""Tables as HTML: a fragment for notebooks and one page that works offline. All text is escaped."""
+"""Tables as HTML for notebooks, and what all HTML shares (the whole page: page.py). All text is escaped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..columns import is_bytes
+from ..device_names import CPU
 from ..tables import Row, Table
 from .text import (
     NO_FUNCTIONS,
@@ -32,6 +33,7 @@ COLORS = (
     (240, 228, 66),
     (128, 128, 128),
 )
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Cell(NamedTuple):
@@ -45,71 +47,79 @@ class Cell(NamedTuple):
 
 def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, holders: str = "") -> str:
     """The report as one ``<div>``, for a notebook's output cell; ``holders`` is HTML (holders_html.py)."""
-    return _template("fragment.html.j2").render(holders=holders, **_context(tables, notes))
-
-
-def render_page(
-    tables: Sequence[Table], notes: Iterable[str] = (), title: str = "Memory by line", *, holders: str = ""
-) -> str:
-    """The report as one HTML page without outside references; ``holders`` is HTML (holders_html.py)."""
-    return _template("page.html.j2").render(title=title, holders=holders, **_context(tables, notes))
+    return template("fragment.html.j2").render(holders=holders, **_context(tables, notes))
 
 
 @functools.cache
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of this package, with escaping on."""
     import jinja2
 
-    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    loader = jinja2.FileSystemLoader(_TEMPLATES)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.get_template(name)
 
 
+def template_text(name: str) -> str:
+    """A file that templates include, as Jinja2 renders it: without its last line end."""
+    return (_TEMPLATES / name).read_text("utf-8").removesuffix("\n")
+
+
 def _context(tables: Sequence[Table], notes: Iterable[str]) -> dict[str, object]:
-    maxima = _maxima(tables)
+    largest = maxima(tables)
     return {
-        "sections": [_section(table, maxima) for table in tables],
+        "sections": [_section(table, largest) for table in tables],
         "notes": list(dict.fromkeys(notes)) if tables else [NO_FUNCTIONS, *notes],
     }
 
 
-def _maxima(tables: Sequence[Table]) -> dict[str, int]:
-    """The largest value by byte column, over all tables, so that bars compare across functions."""
-    maxima: dict[str, int] = {}
+def maxima(tables: Sequence[Table]) -> dict[tuple[str, bool], int]:
+    """The largest value by byte column, over all tables, so that bars compare across functions.
+
+    The second key is whether it is about the CPU: its bytes and a GPU's are not compared.
+    """
+    largest: dict[tuple[str, bool], int] = {}
     for table in tables:
         for i, column in enumerate(table.columns):
             if is_bytes(column):
+                key = column, table.devices == (CPU,)
                 values = [abs(row.values[i] or 0) for row in table.rows]
-                maxima[column] = max([maxima.get(column, 0), *values])
-    return maxima
+                largest[key] = max([largest.get(key, 0), *values])
+    return largest
 
 
-def _section(table: Table, maxima: dict[str, int]) -> dict[str, object]:
+def share(value: int | None, largest: int) -> float:
+    """The length of a value's bar, in percent of the largest one's."""
+    return round(100 * abs(value or 0) / largest, 1) if largest else 0.0
+
+
+def _section(table: Table, largest: dict[tuple[str, bool], int]) -> dict[str, object]:
     columns = [column.split(".") for column in table.columns]
     return {
         "heading": table.heading,
         "device": device_line(table) if table.ran else None,
         "columns": columns,
         "has_device": shows_device_column(table),
-        "rows": [_html_row(table, row, maxima) for row in table.rows] if table.ran else [],
+        "rows": [_html_row(table, row, largest) for row in table.rows] if table.ran else [],
         "notes": titled_notes(table),
     }
 
 
-def _html_row(table: Table, row: Row, maxima: dict[str, int]) -> dict[str, object]:
+def _html_row(table: Table, row: Row, largest: dict[tuple[str, bool], int]) -> dict[str, object]:
+    cpu = table.devices == (CPU,)
     return {
         "line": row.line,
         "device": row.device or "",
         "code": clean_code(row.code),
         "cells": [
-            _cell(column, row.values[i], maxima.get(column, 0), COLORS[i % len(COLORS)])
+            byte_cell(column, row.values[i], largest.get((column, cpu), 0), COLORS[i % len(COLORS)])
             for i, column in enumerate(table.columns)
         ],
     }
 
 
-def _cell(column: str, value: int | None, maximum: int, color: tuple[int, int, int]) -> Cell:
+def byte_cell(column: str, value: int | None, largest: int, color: tuple[int, int, int]) -> Cell:
     """A bar for bytes, half transparent so that it suits dark pages; fainter for freed bytes."""
     exact = f"{value:,} bytes" if value is not None and is_bytes(column) else ""
-    percent = round(100 * abs(value or 0) / maximum, 1) if maximum else 0.0
     strength = 0.45 if (value or 0) >= 0 else 0.2
-    return Cell(show_value(column, value), exact, percent, f"rgba{(*color, strength)}")
+    return Cell(show_value(column, value), exact, share(value, largest), f"rgba{(*color, strength)}")

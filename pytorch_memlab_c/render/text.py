@@ -9,12 +9,16 @@ from ..columns import is_bytes
 from ..device_names import CPU, TARGET
 from ..tables import Table
 
-NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), or decorate with @profile"
+NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), decorate with @profile, or name them by -f"
 _UNITS = "BKMGTPE"
-#: Control characters and line separators, which would break a row, as escapes; no form feed.
+#: Control characters and line separators, which would break a row, and marks of the writing direction, which would show
+#: other code than what runs, and halves of characters, which no file can hold, as escapes; no form feed.
 _CONTROL: dict[int, str] = {
     **{i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))},
-    **{i: f"\\u{i:04x}" for i in (0x2028, 0x2029)},
+    **{
+        i: f"\\u{i:04x}"
+        for i in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000))
+    },
     ord("\f"): "",
 }
 
@@ -97,17 +101,17 @@ def _grid(table: Table) -> list[str]:
     """Header rows and value rows, columns right-aligned, code left-aligned and last."""
     height = max((column.count(".") + 1 for column in table.columns), default=1)
     columns = [
-        _right(column, height, [show_value(column, row.values[i]) for row in table.rows])
+        right_column(column, height, [show_value(column, row.values[i]) for row in table.rows])
         for i, column in enumerate(table.columns)
     ]
     if shows_device_column(table):
-        columns.append(_right("device", height, [row.device or "" for row in table.rows]))
-    columns.append(_right("line", height, [str(row.line) for row in table.rows]))
+        columns.append(right_column("device", height, [row.device or "" for row in table.rows]))
+    columns.append(right_column("line", height, [str(row.line) for row in table.rows]))
     code = ["code", *[""] * (height - 1), *(clean_code(row.code) for row in table.rows)]
     return [f"{' '.join(cells)}  {text}".rstrip() for *cells, text in zip(*columns, code)]
 
 
-def _right(title: str, height: int, values: list[str]) -> list[str]:
+def right_column(title: str, height: int, values: list[str]) -> list[str]:
     """A column under its title, one part of the title a header row, all right-aligned."""
     header = title.split(".")
     cells = [*header, *[""] * (height - len(header)), *values]

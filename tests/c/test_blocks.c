@@ -25,7 +25,9 @@ static void a_block_is_taken_once(void)
     CHECK(put(pointer_at(0x1000), 64));
     CHECK_INT(pml_blocks_count(), 1);
     /* WHEN, THEN */
+    CHECK_INT(pml_blocks_size(pointer_at(0x1000)), 64);
     CHECK_INT(pml_blocks_take(pointer_at(0x1000)), 64);
+    CHECK_INT(pml_blocks_size(pointer_at(0x1000)), 0);
     CHECK_INT(pml_blocks_take(pointer_at(0x1000)), 0);
     CHECK_INT(pml_blocks_count(), 0);
 }
@@ -36,6 +38,8 @@ static void an_unknown_pointer_has_no_size(void)
     CHECK_INT(pml_blocks_take(pointer_at(0x40)), 0);
     CHECK(put(pointer_at(0x1000), 64));
     CHECK_INT(pml_blocks_take(pointer_at(0x40)), 0);
+    CHECK_INT(pml_blocks_size(pointer_at(0x40)), 0);
+    CHECK_INT(pml_blocks_size(NULL), 0);
     CHECK_INT(pml_blocks_take(NULL), 0);
     CHECK_INT(pml_blocks_count(), 1);
 }

@@ -2,6 +2,8 @@
 
 It must be cheap and must not fail: every Python process of the environment runs it. So it only waits for
 `import torch`; pytorch_memlab_c itself is not imported before that.
+
+PYTEST_DONT_REWRITE: it is imported before pytest could rewrite it, and pytest would warn of that.
 """
 
 import os

@@ -1,0 +1,86 @@
+"""`-o`: the files that a report is written to, by their suffixes; without one, text on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..records import LineRecords
+from ..render.files import write_file
+from ..render.text import write_text
+from .usage import UsageError
+
+Columns = Iterable[str] | None
+Write = Callable[[LineRecords, str, Columns, str | None], object]
+
+
+def _write_text(records: LineRecords, path: str, columns: Columns, device: str | None) -> None:
+    write_file(path, records.to_text(columns=columns, device=device))
+
+
+_WRITERS: dict[str, Write] = {
+    ".html": lambda records, path, columns, device: records.to_html(path, columns=columns, device=device),
+    ".json": lambda records, path, columns, device: records.to_json(path),
+    ".csv": lambda records, path, columns, device: records.to_csv(path, columns=columns, device=device),
+    ".txt": _write_text,
+}
+SUFFIXES = ", ".join(_WRITERS)
+
+
+def checked_paths(paths: Iterable[str], suffixes: Iterable[str] = tuple(_WRITERS)) -> list[str]:
+    """The paths, absolute: the program may change the folder. `UsageError` for those that cannot be written."""
+    return [_checked_path(path, tuple(suffixes)) for path in dict.fromkeys(paths)]
+
+
+def _checked_path(path: str, suffixes: tuple[str, ...]) -> str:
+    if Path(path).suffix.lower() not in suffixes:
+        raise UsageError(f"-o {path}: the file's suffix says what is written; give one of {', '.join(suffixes)}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"-o {path}: there is no folder {folder}")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise UsageError(f"-o {path}: it cannot be written there")
+    return os.path.abspath(path)
+
+
+def of_this_rank(paths: Iterable[str]) -> list[str]:
+    """In a job of several ranks (torchrun), each has files of its own: `report.rank0.json`."""
+    rank = os.environ.get("RANK", "")
+    if not rank.isdecimal():
+        return list(paths)
+    return [str(Path(path).with_suffix(f".rank{rank}{Path(path).suffix}")) for path in paths]
+
+
+def write_records(
+    records: LineRecords, paths: Iterable[str], columns: Columns = None, device: str | None = None
+) -> None:
+    """Each file whole or not at all; `OSError` and `ValueError` as their writers raise them."""
+    for path in paths:
+        _WRITERS[Path(path).suffix.lower()](records, path, columns, device)
+
+
+def print_text(text: str) -> None:
+    """On standard output, which may be closed, or a pipe that nobody reads any more."""
+    stream = sys.stdout if sys.stdout is not None else sys.__stdout__
+    if stream is None:
+        return
+    try:
+        write_text(stream, text)
+        stream.flush()
+    except RuntimeError:  # a signal came while the program itself was writing
+        os.write(stream.fileno(), text.encode(errors="backslashreplace"))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except ValueError:  # closed
+        pass
+
+
+def tell(message: str) -> None:
+    """A line on standard error, if it is there."""
+    try:
+        if sys.stderr is not None:
+            write_text(sys.stderr, f"pytorch_memlab_c: {message}\n")
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,84 @@
+"""What autograd graphs hold: the tensors saved for backward, found from live tensors along `grad_fn`.
+
+Only the saved data itself is read (`_raw_saved_*`, `.data`): nothing is unpacked, so no hook runs, no version is checked,
+and a graph that was freed simply has nothing. Not while a backward pass runs on any thread: that frees what is read here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import GetSetDescriptorType
+from typing import Any
+
+
+def saved_tensors(roots: Iterable[Any]) -> Iterator[tuple[str, Any, str]]:
+    """(name, holder, field) of all that the graphs of these nodes keep, for `saved_data(holder, field)`. Names are
+    `MulBackward0.saved_other`, ..., and `AccumulateGrad.variable` for leaves."""
+    fields: dict[type, tuple[str, ...]] = {}
+    for node in _nodes(roots):
+        kind = type(node)
+        if kind not in fields:
+            fields[kind] = _saved_fields(kind)
+        for field in fields[kind]:
+            name = f"{kind.__name__}.{field.removeprefix('_raw_')}"
+            yield from ((name, holder, attribute) for holder, attribute in _holders(node, field))
+
+
+def saved_data(holder: Any, field: str) -> Any:
+    """The saved tensor, or what a hook has made of it; None if there is nothing (any more)."""
+    try:
+        return getattr(holder, field, None)
+    except Exception:  # freed meanwhile
+        return None
+
+
+def _nodes(roots: Iterable[Any]) -> Iterator[Any]:
+    """Each node once. All stay referenced until the end: a node's address is its identity."""
+    seen: dict[int, Any] = {}
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen[id(node)] = node
+        try:
+            waiting += [following for following, _ in node.next_functions]
+        except Exception:  # a custom function whose context is not a node (yet)
+            continue
+        yield node
+
+
+def _saved_fields(kind: type) -> tuple[str, ...]:
+    """The fields that PyTorch's own C code gives nodes of this kind."""
+    names = {n for base in kind.__mro__ for n, value in vars(base).items() if type(value) is GetSetDescriptorType}
+    leaf = kind.__name__ == "AccumulateGrad"
+    return tuple(sorted(n for n in names if n.startswith("_raw_saved_") or (leaf and n == "variable")))
+
+
+def _holders(node: Any, field: str) -> list[tuple[Any, str]]:
+    if field == "variable":
+        return [(node, field)]
+    try:
+        value = getattr(node, field)
+    except Exception:  # freed, or a version that does not show it
+        return []
+    return [(saved, "data") for saved in (value if isinstance(value, (tuple, list)) else [value])]
+
+
+def backward_runs() -> bool:
+    """Whether any thread is inside a backward pass."""
+    graph = sys.modules.get("torch.autograd.graph")
+    engine = getattr(graph, "_engine_run_backward", None)
+    codes = {engine.__code__} if engine is not None else set()
+    autograd = sys.modules.get("torch.autograd")
+    codes |= {getattr(autograd, name).__code__ for name in ("backward", "grad") if hasattr(autograd, name)}
+    return any(_runs(frame, codes) for frame in sys._current_frames().values())
+
+
+def _runs(frame: Any, codes: set[Any]) -> bool:
+    while frame is not None:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,313 @@
+"""HTML reports in a real browser: Chromium, by playwright. Skipped with the reason where one of them is missing.
+
+CHROMIUM names another browser of its kind than the one on the path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from report_samples import HOSTILE, hostile, large, mixed
+
+from pytorch_memlab_c.render import RecordsDisplay
+from pytorch_memlab_c.render.text import clean_code
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def _browser_path():
+    if "CHROMIUM" in os.environ:
+        return os.environ["CHROMIUM"]
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = _browser_path()
+    if path is None:
+        pytest.skip(f"none of {', '.join(_NAMES)} is on the path (apt-get install chromium), nor is CHROMIUM set")
+    with sync_api.sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        except sync_api.Error as error:
+            pytest.skip(f"{path} does not start here: {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens HTML as a local file; at the end there must have been no error and no other request."""
+    requests, complaints, contexts = [], [], []
+
+    def record(route):
+        requests.append(route.request.url)
+        route.continue_() if route.request.url == (tmp_path / "page.html").as_uri() else route.abort()
+
+    def open_page(html, scheme="light", **options):
+        (tmp_path / "page.html").write_text(html, "utf-8")
+        context = browser.new_context(color_scheme=scheme, viewport={"width": 1200, "height": 900}, **options)
+        contexts.append(context)
+        context.route("**/*", record)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.goto((tmp_path / "page.html").as_uri())
+        return page
+
+    open_page.complaints = complaints
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert set(requests) <= {(tmp_path / "page.html").as_uri()}
+
+
+def column(page, table, position):
+    """The texts of one column, in the order shown."""
+    script = "([t, i]) => Array.from(document.querySelectorAll(`${t} tbody tr`), row => row.cells[i].textContent)"
+    return page.evaluate(script, [table, position])
+
+
+def shown_code(page, selector):
+    return page.evaluate(f"Array.from(document.querySelectorAll('{selector}'), cell => cell.textContent)")
+
+
+#: The contrast of an element's text with what is behind it, colours painted over each other as the browser does.
+CONTRAST = """element => {
+  const rgba = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const over = ([r, g, b, a = 1], under) => [r, g, b].map((c, i) => c * a + under[i] * (1 - a));
+  const chain = [];
+  for (let e = element; e; e = e.parentElement) chain.unshift(getComputedStyle(e));
+  let back = [255, 255, 255];
+  for (const style of chain) {
+    back = over(rgba(style.backgroundColor), back);
+    const bar = style.backgroundImage.match(/rgba?\\([^)]*\\)/);
+    if (bar) back = over(rgba(bar[0]), back);
+  }
+  const linear = c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = color => color.map(linear).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const [a, b] = [light(rgba(getComputedStyle(element).color)), light(back)].sort((x, y) => y - x);
+  return (a + 0.05) / (b + 0.05);
+}"""
+
+
+def contrasts(page, selector):
+    """The contrasts of all elements that have text of their own."""
+    return page.evaluate(
+        f"""selector => Array.from(document.querySelectorAll(selector))
+        .filter(e => Array.from(e.childNodes).some(n => n.nodeType === 3 && n.data.trim()))
+        .map({CONTRAST})""",
+        selector,
+    )
+
+
+def background(page, selector="body"):
+    return page.evaluate("s => getComputedStyle(document.querySelector(s)).backgroundColor", selector)
+
+
+def test_hostile_source_shows_as_its_text(open_page):
+    for scheme in ("light", "dark"):
+        page = open_page(hostile().to_html(), scheme)
+        assert shown_code(page, "td.code") == [clean_code(text) for text in HOSTILE]
+        assert page.title() == "Memory by line"
+        assert page.locator("img, svg, b, iframe").count() == 0
+        assert page.locator(".note").all_inner_texts() == ["note: <b onclick='x()'>a note</b>"]
+        box = page.locator("td.code").nth(7).bounding_box()
+        assert box["width"] < 1200 and box["height"] < 400  # 20,000 characters are a cell that scrolls
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+
+
+def test_a_large_report_lists_sorts_and_finds(open_page):
+    page = open_page(large().to_html())
+    assert page.locator("section.function").count() == 200
+    assert page.locator("section.function tbody tr").count() == 5000
+    assert page.locator("tr.highest").count() == 200
+    names = column(page, ".list", 3)
+    assert names[0].startswith("Layer27.forward") and names[-1].startswith("Layer0.forward") and len(names) == 200
+    peaks = [float(text[:-1]) for text in column(page, ".list", 0)]
+    assert peaks == sorted(peaks, reverse=True) == [float(i) for i in range(200, 0, -1)]
+    heads = page.locator(".list thead button")
+    heads.nth(0).click()
+    assert [float(text[:-1]) for text in column(page, ".list", 0)] == sorted(peaks)
+    heads.nth(3).click()
+    assert column(page, ".list", 3) == sorted(names, key=str.lower)
+    page.locator("#find").fill("layer19")
+    assert page.locator("section.function:not([hidden])").count() == 11
+    assert page.locator(".list tbody tr:not([hidden])").count() == 11
+    assert page.locator("#found").inner_text() == "11 of 200"
+    page.locator("#find").fill("")
+    page.locator(".list tbody a[href='#f42']").click()
+    assert page.evaluate("location.hash") == "#f42"
+    assert page.locator("#f42 h2").bounding_box()["y"] < 200
+
+
+def test_lines_sort_by_every_column_and_back(open_page):
+    page = open_page(large(2).to_html())
+    table = "#f1 table"
+    before = column(page, table, 4)
+
+    def press(name):
+        page.locator(f"{table} thead button", has_text=name).last.click()
+        state = page.locator(f"{table} thead th[aria-sort]")
+        assert state.count() == 1 and name in state.inner_text()
+        return state.get_attribute("aria-sort")
+
+    assert press("net") == "descending"
+    nets = page.evaluate(f"Array.from(document.querySelectorAll('{table} tbody tr'), r => r.cells[2].dataset.v)")
+    numbers = [int(net) for net in nets if net]
+    assert numbers == sorted(numbers, reverse=True) and numbers[-1] < 0 < numbers[0]
+    assert nets[len(numbers) :] == ["", "", ""]  # lines never run are last
+    assert press("net") == "ascending"
+    nets = page.evaluate(f"Array.from(document.querySelectorAll('{table} tbody tr'), r => r.cells[2].dataset.v)")
+    assert [int(net) for net in nets if net] == sorted(numbers) and nets[len(numbers) :] == ["", "", ""]
+    assert press("active_bytes") == "descending"
+    assert column(page, table, 4)[0].split() == ["peak", "9"]
+    assert press("hits") == "descending"
+    assert column(page, table, 4)[-4:] == ["1", "7", "14", "21"]  # equal values stay in the order of the source
+    assert press("line") == "ascending"
+    assert column(page, table, 4) == before
+    assert column(page, "#f0 table", 4) == before  # each table by itself
+
+
+def test_in_a_narrow_window_everything_can_be_scrolled_to(open_page):
+    columns = ["active_bytes.all.peak", "reserved_bytes.all.peak", "net", "net.first", "net.max", "allocated", "hits"]
+    page = open_page(large(3).to_html(columns=columns))
+    page.set_viewport_size({"width": 500, "height": 600})
+    right = page.evaluate(
+        "Math.max(...Array.from(document.querySelectorAll('td.code'), c => c.getBoundingClientRect().right))"
+    )
+    assert 500 < right <= page.evaluate("document.documentElement.scrollWidth")
+    for section in page.locator("section.function").all():
+        assert section.evaluate("s => s.scrollWidth <= s.clientWidth")  # nothing is cut off
+    scroll = page.locator(".scroll")
+    assert scroll.evaluate("s => s.scrollWidth > s.clientWidth && getComputedStyle(s).overflowX") == "auto"
+
+
+def test_the_keyboard_does_all_of_it(open_page):
+    page = open_page(large(3).to_html())
+    page.keyboard.press("Tab")
+    page.keyboard.type("layer2")
+    assert page.locator("section.function:not([hidden])").count() == 1
+    assert page.locator("section.function:visible").count() == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    for _ in range(3):  # the legend, the list, its first heading
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "peak"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    assert page.locator(".list th[aria-sort]").get_attribute("aria-sort") == "ascending"
+
+
+def test_light_and_dark_by_the_system_and_by_the_switch(open_page):
+    html = mixed().to_html()
+    light, dark = (background(open_page(html, scheme)) for scheme in ("light", "dark"))
+    assert light == "rgb(255, 255, 255)" and dark == "rgb(22, 24, 29)"
+    page = open_page(html, "dark")
+    for choice, color in (("light", light), ("dark", dark), ("light", light), ("auto", dark)):
+        page.get_by_label("Theme").select_option(choice)
+        assert background(page) == color
+    page.get_by_label("Theme").select_option("light")
+    page.reload()
+    assert background(page) == light and page.get_by_label("Theme").input_value() == "light"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_what_is_behind_it(open_page, scheme):
+    """At least 4.5 to 1, as WCAG 2 asks for at level AA; also on bars."""
+    columns = ["active_bytes.all.peak", "reserved_bytes.all.peak", "net", "net.first", "net.max", "allocated"]
+    columns += ["allocated_bytes.all.peak", "active_bytes.all.current", "hits"]
+    page = open_page(large(2, 10).to_html(columns=columns), scheme)
+    page.locator("summary").click()
+    found = contrasts(page, "body *:not(option):not(script)")
+    assert len(found) > 200 and min(found) >= 4.5
+
+
+def test_tables_tell_assistive_technology_what_they_are(open_page):
+    page = open_page(mixed().to_html())
+    tables = page.locator("table")
+    for i in range(tables.count()):
+        table = tables.nth(i)
+        assert table.locator("thead th:not([scope=col])").count() == 0
+        assert table.locator("tbody tr").count() == table.locator("tbody th[scope=row]").count() > 0
+    assert page.get_by_role("table", name="second").count() == 1
+    assert page.get_by_role("region", name="CPU memory (tensor bytes), cpu").count() == 1
+    assert page.locator("h1").count() == 1 and page.locator("html").get_attribute("lang") == "en"
+    assert (
+        page.evaluate(
+            "Array.from(document.querySelectorAll('[id]'), e => e.id).sort().filter((x, i, a) => x === a[i + 1])"
+        )
+        == []
+    )
+
+
+def test_the_page_is_whole_without_scripts(open_page):
+    page = open_page(mixed().to_html(), java_script_enabled=False)
+    assert page.locator(".controls:visible").count() == 0
+    assert page.locator("table:visible").count() == 6
+
+
+def test_injected_elements_could_not_run_or_load_anything(open_page):
+    """The page's own policy, should escaping ever fail: an image is not asked for and a handler does not run."""
+    html = (
+        mixed().to_html().replace("</main>", "<img src='http://127.0.0.1:9/x.png' onerror='document.title=1'></main>")
+    )
+    page = open_page(html)
+    page.wait_for_load_state("load")
+    assert page.title() == "Memory by line"
+    assert len(open_page.complaints) == 2  # the image and the handler
+    assert all("Content Security Policy" in complaint for complaint in open_page.complaints)
+    open_page.complaints.clear()
+
+
+# --- in a notebook -------------------------------------------------------------------------------
+
+#: A notebook's page as JupyterLab styles it: its text colour, its own tables, striped rows.
+NOTEBOOK = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>notebook</title><style>
+body {{ color: {text}; background: {page}; font-family: sans-serif; }}
+.output table {{ border: none; font-size: 12px; table-layout: fixed; }}
+.output td, .output th {{ text-align: right; vertical-align: middle; padding: 0.5em; white-space: normal; max-width: none; }}
+.output tbody tr:nth-child(odd) {{ background: {page}; }} .output tbody tr:nth-child(even) {{ background: {stripe}; }}
+</style><div class="output" id="before">{host}</div><div class="output">{fragment}</div><div class="output" id="after">{host}</div>"""
+HOST = (
+    "<h3>a heading</h3><p>text</p><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"
+)
+THEMES = {
+    "light": {"text": "rgb(0, 0, 0)", "page": "rgb(255, 255, 255)", "stripe": "#f5f5f5"},
+    "dark": {"text": "rgb(255, 255, 255)", "page": "rgb(17, 17, 17)", "stripe": "#212121"},
+}
+STYLES = """() => ['#before', '#after'].map(where => ['h3', 'p', 'table', 'th', 'td'].map(tag => {
+    const style = getComputedStyle(document.querySelector(`${where} ${tag}`));
+    return Array.from(style, name => `${name}: ${style.getPropertyValue(name)}`).join('; ');
+}))"""
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_in_a_notebook_it_takes_the_theme_and_leaves_other_cells_alone(open_page, theme):
+    fragment = RecordsDisplay(hostile())._repr_html_()
+    page = open_page(NOTEBOOK.format(fragment=fragment, host=HOST, **THEMES[theme]), theme)
+    assert shown_code(page, ".pml-records td:last-child") == [clean_code(text) for text in HOSTILE]
+    assert page.locator(".pml-records td").first.evaluate("e => getComputedStyle(e).color") == THEMES[theme]["text"]
+    assert min(contrasts(page, ".pml-records *:not(style)")) >= 4.5
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1200  # long lines scroll inside the output
+    assert page.locator(".pml-records [id], .pml-records script").count() == 0
+    with_report = page.evaluate(STYLES)
+    alone = open_page(NOTEBOOK.format(fragment="", host=HOST, **THEMES[theme]), theme).evaluate(STYLES)
+    assert with_report == alone
+
+
+def test_in_a_notebook_viewer_that_drops_styles_bars_and_white_space_stay(open_page):
+    head, _, rest = RecordsDisplay(hostile())._repr_html_().partition("<style>")
+    page = open_page(NOTEBOOK.format(fragment=head + rest.partition("</style>")[2], host=HOST, **THEMES["light"]))
+    cell = page.locator(".pml-records td:last-child").last
+    assert cell.evaluate("e => getComputedStyle(e).whiteSpace") == "pre"
+    assert cell.inner_text() == clean_code(HOSTILE[-1])
+    bar = page.locator(".pml-records td").first.evaluate("e => getComputedStyle(e).backgroundImage")
+    assert bar.startswith("linear-gradient")
