@@ -101,16 +101,30 @@ def _plain(record: PeakHolders | OutOfMemory) -> dict[str, Any]:
     return {**record.__dict__, "at": list(record.at), "holders": [list(holder) for holder in record.holders]}
 
 
+_NUMBERS = ("peak", "step", "asked", "allocated", "active", "reserved", "unused", "total")
+
+
+def _require_numbers(*values: Any) -> None:
+    for value in values:
+        if value is not None and type(value) is not int:
+            raise TypeError(f"{value!r} is no whole number")
+
+
 def from_json(document: dict[str, Any] | None) -> HolderRecords:
     """What ``to_json`` gave; empty for a report that is older than holders."""
     if not document:
         return HolderRecords()
     fields = document["fields"]
 
+    def holder(values: list[Any]) -> Holder:
+        found = Holder(**dict(zip(fields, values)))
+        _require_numbers(found.bytes, found.line)
+        return found
+
     def read(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for entry in entries:
-            holders = tuple(Holder(**dict(zip(fields, values))) for values in entry["holders"])
-            yield {**entry, "at": Holder(**dict(zip(fields, entry["at"]))), "holders": holders}
+            _require_numbers(*entry.get("series", ()), *(entry.get(name) for name in _NUMBERS))
+            yield {**entry, "at": holder(entry["at"]), "holders": tuple(map(holder, entry["holders"]))}
 
     return HolderRecords(
         tuple(PeakHolders(**{**peak, "series": tuple(peak["series"])}) for peak in read(document["peaks"])),

@@ -371,6 +371,14 @@ def test_json_round_trip_and_reports_that_are_older():
     assert LineRecords.from_json(json.dumps(document)).holders == HolderRecords()
 
 
+def test_damaged_holders_are_refused():
+    for damage in ({"peak": "much"}, {"series": ["x"]}, {"holders": [["line", "many"]]}, {"at": 3}):
+        document = json.loads(LineRecords((), holders=RECORDS).to_json())
+        document["holders"]["peaks"][1].update(damage)
+        with pytest.raises(ValueError, match="damaged report"):
+            LineRecords.from_json(json.dumps(document))
+
+
 def test_dataframe_of_holders():
     frame = LineRecords((), holders=RECORDS).to_dataframe(kind="holders")
     assert list(frame.columns) == ["device", "function", "file", "line", "kind", "bytes", "share", "code"]
