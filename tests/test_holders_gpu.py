@@ -121,28 +121,34 @@ assert plain == profiled, (plain, profiled)
 report(told=told(profiler), total=torch.cuda.get_device_properties(0).total_memory, messages=plain[1])
 profiler.print_stats()
 
+def backward():
+    x = torch.empty(14 * GB // 4, device="cuda", requires_grad=True)
+    y = x * 2
+    y.sum().backward()
+
 def fragmented():
-    blocks = [torch.empty(512 << 20, dtype=torch.uint8, device="cuda") for _ in range(78)]
-    rest = torch.empty(30 << 20, dtype=torch.uint8, device="cuda")
-    free = torch.cuda.mem_get_info()[0]
+    torch.empty(36 * GB, dtype=torch.uint8, device="cuda")  # a segment, which the next ones share
+    blocks = [torch.empty(512 << 20, dtype=torch.uint8, device="cuda") for _ in range(72)]
     del blocks[::2]
-    whole = torch.empty(2048 << 20, dtype=torch.uint8, device="cuda")
+    torch.empty(4 * GB, dtype=torch.uint8, device="cuda")
 
-def pieces():
-    a = [torch.empty(15 << 20, dtype=torch.uint8, device="cuda") for _ in range(2000)]
-    b = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+def limited():
     torch.cuda.set_per_process_memory_fraction(0.5)
-    try:
-        torch.empty(20 * GB, dtype=torch.uint8, device="cuda")
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+    torch.empty(21 * GB, dtype=torch.uint8, device="cuda")
 
-with LineProfiler(pieces, device="cuda:0") as limited:
-    try:
-        pieces()
-    except torch.OutOfMemoryError:
-        pass
-print(limited.records().to_text())
+def failing(function):
+    torch.cuda.empty_cache()
+    with LineProfiler(function, device="cuda:0") as profiler:
+        try:
+            function()
+        except torch.OutOfMemoryError:
+            pass
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    print(profiler.records().to_text())
+    (failure,) = profiler.records().holders.out_of_memory
+    return [failure.at.kind, failure.at.code, failure.asked]
+
+report(backward=failing(backward), fragmented=failing(fragmented), limited=failing(limited))
 
 def cpu():
     small = torch.ones(1000)
@@ -167,9 +173,12 @@ report(cpu=[failure.device, failure.asked, failure.at.code, sum(h.bytes for h in
         assert allocated == sum(holders) and holders[0] == 10 * giga and total == values["total"]
         assert reserved + unused == total
     assert len(values["messages"]) == 2 and "Tried to allocate 64.00 GiB" in values["messages"][0][1]
-    assert run_.stdout.count("Out of memory on cuda:0 at program.py:") == 3
-    assert "it would fit with 34.51G less held" in run_.stdout or "less held" in run_.stdout
-    assert "set_per_process_memory_fraction" in run_.stdout
+    assert run_.stdout.count("Out of memory on cuda:0 at program.py:") == 5
+    assert values["backward"] == ["backward", "y.sum().backward()", 14 * giga]
+    assert values["fragmented"][2] == 4 * giga
+    assert "fragmentation: 18.00G (50.0% of reserved) were not allocated" in run_.stdout
+    assert values["limited"][2] == 21 * giga
+    assert "the device had room for it" in run_.stdout
     assert values["cpu"][:3] == ["cpu", 1 << 60, "torch.empty(1 << 60, dtype=torch.uint8)"]
     assert values["cpu"][3] == values["cpu"][4] >= 4000
     assert "DefaultCPUAllocator" in values["message"]
