@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "holders.h"
+#include "places.h"
+
 static bool reserve(struct pml_stack *stack)
 {
     if (stack->depth < stack->capacity)
@@ -34,8 +37,14 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
         pml_window_unlink(&outer->window);
     pml_window_link(&frame->window);
     stack->depth++;
+    if (!stack->place)
+        stack->place = pml_place_retain();
     frame->id = id;
     frame->code = code;
+    frame->version = 0;
+    frame->groups = 0;
+    frame->owner = NULL;
+    frame->place = stack->place;
     frame->raised = false;
     frame->quiet = 0;
     frame->bell = 0;
@@ -52,6 +61,9 @@ void pml_stack_pop(struct pml_stack *stack)
         pml_window_link(&outer->window);
     }
     pml_marks_stop(&frame->window.marks);
+    pml_place_set(stack->place, outer ? outer->owner : NULL);
+    pml_pictures_close(frame->groups);
+    frame->groups = 0;
     pml_code_release(frame->code);
     frame->code = NULL;
 }
@@ -78,5 +90,6 @@ void pml_stack_free(struct pml_stack *stack)
         free(stack->frame[i]);
     }
     free(stack->frame);
+    pml_place_release(stack->place);
     *stack = (struct pml_stack){.frame = NULL};
 }

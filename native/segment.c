@@ -1,6 +1,9 @@
 /* Segments (see segment.h). */
 #include "segment.h"
 
+#include "holders.h"
+#include "places.h"
+
 uint64_t pml_recording_starts;
 int pml_target_device = 1; /* cuda:0 */
 
@@ -39,6 +42,49 @@ static bool begin_marks(struct pml_window *window, struct pml_frame *outer)
     return pml_marks_begin(&window->marks, pml_meter_devices());
 }
 
+static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
+{
+    return recorder->recording && recorder->started <= frame->opened;
+}
+
+static uint64_t groups_of(const struct pml_frame *frame)
+{
+    uint64_t groups = 0;
+    for (int i = 0; i < frame->code->subscribers; i++) {
+        const struct pml_recorder *recorder = frame->code->subscriber[i]->recorder;
+        if (counts(recorder, frame) && recorder->picture && recorder->picture->group >= 0)
+            groups |= UINT64_C(1) << recorder->picture->group;
+    }
+    return groups;
+}
+
+void pml_segment_recount(struct pml_frame *frame)
+{
+    uint64_t before = frame->groups;
+    frame->groups = groups_of(frame);
+    pml_pictures_close(before & ~frame->groups);
+    pml_pictures_open(frame->groups & ~before);
+}
+
+/* The thread runs this line from now on: what it allocates is the line's. */
+static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
+{
+    bool changed = frame->version != pml_owners_version;
+    uint64_t groups = atomic_load_explicit(&frame->code->groups, memory_order_relaxed);
+    if (changed) {
+        frame->version = pml_owners_version;
+        frame->around = pml_owner_outside(outer ? outer->owner : NULL, groups);
+    }
+    frame->owner = groups ? pml_owner_at(frame->code, frame->line, frame->around) : frame->around;
+    pml_place_set(frame->place, frame->owner);
+    if (changed)
+        pml_segment_recount(frame);
+    if (pml_owners_failed || !frame->place) {
+        pml_owners_failed = false;
+        pml_pictures_fail(frame->groups);
+    }
+}
+
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
 {
     struct pml_window *window = &frame->window;
@@ -56,6 +102,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     frame->sampled = sampled && tracked;
     if (sampled && !tracked)
         lose_sample(frame->code);
+    own_line(frame, outer);
 }
 
 static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
@@ -66,11 +113,6 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
         kept &= pml_linetable_record_extra(sub->table, frame->line, &frame->window, pml_target_device);
     if (!kept)
         recorder->failed = true;
-}
-
-static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
-{
-    return recorder->recording && recorder->started <= frame->opened;
 }
 
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)

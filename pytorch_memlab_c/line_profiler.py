@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from . import _native, allocator_stats, callables, engine
 from .columns import MEMORY_STATS_KEYS, check_columns, extra_columns, require_recorded
 from .device_names import slot_name
+from .holder_book import HolderBook
 from .records import LineRecords
 from .render import RecordsDisplay
 from .render.text import write_text
@@ -51,17 +52,18 @@ class LineProfiler:
         if target_gpu is not None and device is not None:
             raise ValueError("give target_gpu or device, not both: they name the same thing")
         device = _checked_device(device if target_gpu is None else target_gpu, available_slot)
-        self._prepare(device, columns, MEMORY_STATS_KEYS)
+        self._prepare(device, columns, MEMORY_STATS_KEYS, HolderBook())
         for function in functions:
             self.add_function(function)
 
-    def _prepare(self, device: str | None, columns: Columns, unasked: Iterable[str]) -> None:
+    def _prepare(self, device: str | None, columns: Columns, unasked: Iterable[str], book: HolderBook) -> None:
         engine.prepare()
         self._device = device
         self._columns = None if columns is None else check_columns(columns)
         self._extra = extra_columns(unasked if self._columns is None else self._columns)
         ids = tuple(allocator_stats.column_id(name) for name in self._extra)
-        self._tracer = _native.Tracer(ids, UNASKED_RUNS if columns is None else _EVERY_RUN)
+        self._book = book
+        self._tracer = _native.Tracer(ids, UNASKED_RUNS if columns is None else _EVERY_RUN, book.native)
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
         self._hooks: list[Any] = []
@@ -77,6 +79,7 @@ class LineProfiler:
         if self._tracer.add_code(code, *callables.line_range(code)):
             self._names[id(code)] = (qualname, module)
             self._sources[id(code)] = source_of(code) if source is None else source
+            self._book.add(code, qualname, self._sources[id(code)])
 
     def measures(self, function: Any, columns: Columns, device: Any) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
@@ -147,6 +150,7 @@ class LineProfiler:
             device=view,
             target=target_name() if view is None else None if view == "all" else view,
             notes=self._notes(view),
+            holders=self._book.records(),
         )
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
@@ -164,9 +168,10 @@ class LineProfiler:
         text = self.records().to_text(func, self._shown(columns))
         write_text(sys.stdout if stream is None else stream, text + "\n")
 
-    def to_dataframe(self, func: Any = None, columns: Columns = None) -> pandas.DataFrame:
-        """One row a source line; index (`function`, `line`), bytes as integers, `device` and `code`."""
-        return self.records().to_dataframe(func, self._shown(columns))
+    def to_dataframe(self, func: Any = None, columns: Columns = None, kind: str = "lines") -> pandas.DataFrame:
+        """One row a source line; index (`function`, `line`), bytes as integers, `device` and `code`. With
+        `kind="holders"` one row a line that held bytes at a device's peak."""
+        return self.records().to_dataframe(func, self._shown(columns), kind=kind)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """All figures, for `LineRecords.from_json`; the file is written whole or not at all."""
@@ -226,13 +231,13 @@ def _checked_device(device: Any, slot_of: Callable[[Any], int]) -> str | None:
     return slot_name(slot_of(device))
 
 
-def decorator_profiler(columns: Columns, device: Any) -> LineProfiler:
+def decorator_profiler(columns: Columns, device: Any, book: HolderBook) -> LineProfiler:
     """A profiler that records without `enable`, for functions that install the hook themselves.
 
     Whether the device is there is asked when the table is shown: decorating must not fail for that.
     """
     profiler = LineProfiler.__new__(LineProfiler)
-    profiler._prepare(_checked_device(device, parse_slot), columns, ())
+    profiler._prepare(_checked_device(device, parse_slot), columns, (), book)
     profiler.start()
     return profiler
 

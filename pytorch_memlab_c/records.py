@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import records_json
 from .device_names import TARGET, parse_view, slot_name
+from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .render.files import write_file
 from .render.frame import build_frame
+from .render.holders import devices_of, holders_frame, render_holders
 from .sources import Source, def_line, source_of
 from .tables import build_tables
 
@@ -41,6 +43,8 @@ class LineRecords:
     device: str | None = None
     target: str | None = None
     notes: tuple[str, ...] = ()
+    #: Who holds the peak, and allocations that failed.
+    holders: HolderRecords = HolderRecords()
 
     @classmethod
     def from_snapshot(
@@ -53,6 +57,7 @@ class LineRecords:
         device: Any = None,
         target: Any = None,
         notes: Iterable[str] = (),
+        holders: HolderRecords | None = None,
     ) -> LineRecords:
         """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
 
@@ -70,10 +75,15 @@ class LineRecords:
             _named_view(device),
             _named_view(target),
             tuple(notes),
+            holders or HolderRecords(),
         )
 
     def to_dataframe(
-        self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+        self,
+        func: Any = None,
+        columns: str | Iterable[str] | None = None,
+        device: Any = None,
+        kind: str = "lines",
     ) -> pandas.DataFrame:
         """One row a source line (with ``device="all"``: a line and device that allocated).
 
@@ -85,17 +95,25 @@ class LineRecords:
             func: a function, its qualname, or a list of them; None: all.
             columns: names as ``columns.check_columns`` takes them; None: the device's defaults.
             device: "target", "all", "cpu", "cuda:N"; None: the records' own view.
+            kind: "lines"; or "holders": one row a line that held bytes at a device's peak, with
+                ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` and ``code``. Those of a
+                device add up to its peak; the other arguments do not apply.
 
         Raises:
-            ValueError: unknown function, column or device, or a column that was not recorded.
+            ValueError: unknown kind, function, column or device, or a column that was not recorded.
         """
+        if kind == "holders":
+            return holders_frame(self.holders)
+        if kind != "lines":
+            raise ValueError(f"unknown kind of table {kind!r}: 'lines' or 'holders' is meant")
         return build_frame(self, func, columns, device)
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
         from .render.text import render_text
 
-        return render_text(build_tables(self, func, columns, device), self.notes)
+        tables = build_tables(self, func, columns, device)
+        return render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """All records as JSON text with a version field; written to ``path`` too, whole or not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from . import holder_types
 from .record_types import FunctionRecord, LineRecord, Stats
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def dumps(records: LineRecords) -> str:
         "notes": list(records.notes),
         "fields": list(Stats._fields),
         "functions": [_function_to_json(function) for function in records.functions],
+        "holders": holder_types.to_json(records.holders),
     }
     return json.dumps(document, separators=(",", ":")) + "\n"
 
@@ -85,6 +87,7 @@ def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
         "device": document["device"],
         "target": document["target"],
         "notes": tuple(document["notes"]),
+        "holders": holder_types.from_json(document.get("holders")),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..tables import build_tables
 from .files import write_file
+from .holders import devices_of, render_holders
 from .text import readable_size, render_text, write_text
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ class RecordsDisplay:
         """Arguments and errors as for ``LineRecords.to_dataframe``; all is checked here."""
         self._tables = build_tables(records, func, columns, device)
         self._notes = records.notes
+        self._holders = records.holders
 
     def __str__(self) -> str:
-        return render_text(self._tables, self._notes)
+        return render_text(self._tables, self._notes, render_holders(self._holders, devices_of(self._tables)))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from .holders_html import holders_fragment
         from .html import render_fragment
 
-        return render_fragment(self._tables, self._notes)
+        holders = holders_fragment(self._holders, devices_of(self._tables))
+        return render_fragment(self._tables, self._notes, holders=holders)

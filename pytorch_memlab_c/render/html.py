@@ -45,9 +45,9 @@ class Cell(NamedTuple):
     color: str
 
 
-def render_fragment(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
-    """The report as one ``<div>``, for a notebook's output cell."""
-    return template("fragment.html.j2").render(**_context(tables, notes))
+def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, holders: str = "") -> str:
+    """The report as one ``<div>``, for a notebook's output cell; ``holders`` is HTML (holders_html.py)."""
+    return template("fragment.html.j2").render(holders=holders, **_context(tables, notes))
 
 
 @functools.cache

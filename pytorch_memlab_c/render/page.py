@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..columns import is_bytes
 from ..device_names import CPU
 from ..tables import NEVER_CALLED, Row, Table, build_tables
+from .holders import devices_of
+from .holders_html import holders_fragment
 from .html import COLORS, maxima, share, template, template_text
 from .summaries import SCOPES, Summary, order_by_peak, summaries
 from .text import NO_FUNCTIONS, clean_code, show_value, shows_device_column, titled_notes
@@ -55,6 +57,7 @@ def render_page(
         never=[(tables[i].label, _place(tables[i])) for i in ordered if not tables[i].ran],
         never_why=NEVER_CALLED,
         notes=notes if tables else [NO_FUNCTIONS, *notes],
+        holders=holders_fragment(records.holders, devices_of(tables)),
     )
 
 

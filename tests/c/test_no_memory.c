@@ -3,8 +3,10 @@
  */
 #include "blocks.h"
 #include "check.h"
+#include "failures.h"
 #include "fresh.h"
 #include "pending.h"
+#include "places.h"
 #include "segment.h"
 
 void *__real_malloc(size_t size);
@@ -291,6 +293,7 @@ static void a_push_that_finds_no_memory_leaves_the_stack_as_it_was(void)
 {
     struct pml_code code = {.references = 1};
     struct pml_stack stack = {.depth = 0};
+    pml_place_release(pml_place_retain()); /* this thread's place stays */
     int before = live;
     fresh_meter();
     for (int depth = 0; depth < 40; depth++) {
@@ -341,12 +344,12 @@ static void a_wait_that_finds_no_memory_is_corrected_later(void)
     pml_pending_allocated();
     pml_pending_recorded(key);
     fail_at(1);
-    pml_pending_freed(1, 100);
+    pml_pending_freed(1, 100, -1);
     CHECK(has_failed());
     CHECK_INT(pml_pending_bytes(1), 100);
-    CHECK_INT(pml_pending_done(key), -1);
+    CHECK_INT(pml_pending_done(key).device, -1);
     CHECK(pml_pending_unsure(1));
-    CHECK(pml_pending_settle(1, 0));
+    CHECK(pml_pending_settle(1, 0, NULL));
     CHECK(!pml_pending_unsure(1));
     CHECK_INT(live, before);
 }
@@ -356,12 +359,12 @@ static void waits_that_ended_are_given_back(void)
     int before = live;
     for (int i = 0; i < 4; i++) {
         pml_pending_recorded(&key[i]);
-        pml_pending_freed(1, 100);
+        pml_pending_freed(1, 100, -1);
     }
     CHECK_INT(live, before + 4);
-    CHECK_INT(pml_pending_done(&key[1]), 1);
+    CHECK_INT(pml_pending_done(&key[1]).device, 1);
     CHECK_INT(live, before + 3);
-    CHECK(pml_pending_settle(1, 0));
+    CHECK(pml_pending_settle(1, 0, NULL));
     CHECK_INT(live, before);
 }
 
@@ -409,6 +412,59 @@ static void a_profiler_that_lost_figures_says_so(void)
     CHECK_INT(run_segments(true), 5);  /* and the window's marks, and the columns of both */
 }
 
+/* ---- holders ---- */
+
+static struct pml_picture picture;
+
+/* Two lines that allocate, and an allocation that fails; memory runs out for the n-th thing that this needs. */
+static void hold(int n)
+{
+    struct pml_stack stack = {.depth = 0};
+    fail_at(n);
+    picture.group = -1;
+    pml_picture_start(&picture);
+    pml_codemap_regroup();
+    struct pml_frame *frame = pml_stack_push(&stack, key, pml_code_retain(pml_codemap_find(key)));
+    for (int line = 3; frame && line < 5; line++) {
+        pml_segment_open(frame, line, false, NULL);
+        pml_holders_lock(1);
+        report(1, 10, 10 * (line - 2), 100);
+        pml_holders_allocated(1, key + line, 10, 10 * (line - 2));
+        pml_holders_unlock(1);
+    }
+    pml_failures_note(1, 99, 20, 100);
+    pml_picture_stop(&picture);
+    bool failed = has_failed();
+    CHECK_INT(picture.failed || !frame, failed);
+    recorder.recording = false;
+    pml_codemap_regroup();
+    if (!frame)
+        pml_code_release(pml_codemap_find(key));
+    pml_stack_free(&stack);
+    pml_picture_clear(&picture);
+    pml_holders_reset();
+}
+
+static void holders_that_find_no_memory_say_so_and_leave_nothing(void)
+{
+    int before = 0;
+    pml_place_release(pml_place_retain());
+    for (int n = 1; n <= 60; n++) {
+        fresh_meter();
+        recorder = (struct pml_recorder){.recording = true, .picture = &picture};
+        picture = (struct pml_picture){.group = -1};
+        subscriber[0] = (struct pml_subscriber){&recorder, pml_linetable_new(1, 10, 0, NULL), 0};
+        CHECK(pml_codemap_subscribe(key, &subscriber[0]));
+        hold(n <= 30 ? n : n - 30);
+        pml_codemap_unsubscribe(key, &subscriber[0]);
+        pml_linetable_free(subscriber[0].table);
+        if (n == 30) /* what is kept for more: numbers of owners, bytes by number */
+            before = live;
+        if (n > 30)
+            CHECK_BETWEEN(before - 4, live, before + 4); /* forgotten owners go with the next code object */
+    }
+}
+
 int main(void)
 {
     RUN(a_line_table_is_whole_or_not_there);
@@ -428,5 +484,6 @@ int main(void)
     RUN(a_wait_that_finds_no_memory_is_corrected_later);
     RUN(waits_that_ended_are_given_back);
     RUN(a_profiler_that_lost_figures_says_so);
+    RUN(holders_that_find_no_memory_say_so_and_leave_nothing);
     return check_report();
 }
