@@ -15,7 +15,6 @@ from .. import _native
 from . import graph
 from .reading import address_reader, components, is_tensor
 
-
 #: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
 _AT_ONCE = 500
 
