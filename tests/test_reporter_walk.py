@@ -297,3 +297,21 @@ class TestLayout:
     def test_devices_are_in_order(self):
         names = ["meta", "cpu", "cuda:10", "cuda:2", "xpu:0"]
         assert sorted(names, key=device_order) == ["cuda:2", "cuda:10", "xpu:0", "cpu", "meta"]
+
+
+def test_a_notebook_shows_html(tmp_path):
+    pytest.importorskip("IPython")
+    pytest.importorskip("jinja2")
+    values = run_program(
+        """
+        from IPython.core.interactiveshell import InteractiveShell
+        from IPython.utils.capture import capture_output
+        from program_support import report
+        shell = InteractiveShell.instance()
+        with capture_output() as captured:
+            shell.run_cell("from pytorch_memlab_c import MemReporter; MemReporter().report()")
+        report(kinds=[sorted(output.data) for output in captured.outputs], printed=captured.stdout)
+        """,
+        tmp_path,
+    ).values
+    assert values == {"kinds": [["text/html", "text/plain"]], "printed": ""}

@@ -15,6 +15,9 @@ from .. import _native
 from . import graph
 from .reading import address_reader, components, is_tensor
 
+#: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
+_AT_ONCE = 500
+
 
 class Storage:
     """One storage: its bytes, where they are, and the tensors on it. `tensors` may be empty: a storage alone.
@@ -79,6 +82,10 @@ class Census:
         self._settle_overlaps()
 
     def _enter_all(self, tensors: list[Any]) -> None:
+        for start in range(0, len(tensors), _AT_ONCE):
+            self._enter_some(tensors[start : start + _AT_ONCE])
+
+    def _enter_some(self, tensors: list[Any]) -> None:
         """Enter tensors that are new here. Each question is put to all of them at once: with many tensors that is where
         the time goes. What a tensor refuses to answer is None."""
         base, each = self._torch._C.TensorBase, _native.try_each
