@@ -3,6 +3,14 @@
 
 #include <stdlib.h>
 
+_Atomic uint64_t pml_moment;
+static _Thread_local struct pml_stack *of_thread;
+
+struct pml_stack *pml_stack_of_thread(void)
+{
+    return of_thread;
+}
+
 static bool reserve(struct pml_stack *stack)
 {
     if (stack->depth < stack->capacity)
@@ -34,9 +42,12 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
         pml_window_unlink(&outer->window);
     pml_window_link(&frame->window);
     stack->depth++;
+    of_thread = stack;
+    frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
     frame->id = id;
     frame->code = code;
     frame->raised = false;
+    frame->outermost = !outer;
     frame->quiet = 0;
     frame->bell = 0;
     return frame;
@@ -78,5 +89,7 @@ void pml_stack_free(struct pml_stack *stack)
         free(stack->frame[i]);
     }
     free(stack->frame);
+    if (of_thread == stack)
+        of_thread = NULL;
     *stack = (struct pml_stack){.frame = NULL};
 }

@@ -42,6 +42,7 @@ struct pml_window {
     struct pml_window *next;
     struct pml_window *prev;
     uint64_t ticks;
+    uint64_t epoch; /* which outermost profiled call it belongs to (framestack.c) */
     int devices;
     struct pml_span span[PML_MAX_DEVICES];
     struct pml_marks marks;

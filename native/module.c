@@ -169,6 +169,11 @@ static PyMethodDef methods[] = {
     {"kept_peaks", pml_statistics_kept, METH_O, "Peaks of a device that resets of the profiler have hidden, or None."},
     {"forget_peaks", pml_statistics_forget, METH_O, "Drop them: the user has reset the peaks."},
     {"merge_peaks", pml_statistics_merge_peaks, METH_VARARGS, "merge_peaks(into, from): the higher of each peak."},
+    {"saved_connect", pml_saved_connect, METH_VARARGS,
+     "saved_connect(samples, is_parameter_of) -> bool: see what autograd saves; samples: (tensor, storage, memory, "
+     "bytes)."},
+    {"saved_follow", pml_saved_set_following, METH_O, "Follow what autograd saves, or forget it."},
+    {"saved_hooks_are_set", pml_saved_hooks, METH_NOARGS, "Whether this thread has saved-tensor hooks set."},
     {"run_child", pml_child_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "extra.h"
+#include "saved.h"
 
 #define MOST_LINES 1000000
 
@@ -21,9 +22,20 @@ static Py_ssize_t index_of(const PmlTracer *tracer, PyObject *code)
 
 static void subscriber_free(PyObject *code, struct pml_subscriber *sub)
 {
+    pml_saved_lock();
     pml_codemap_unsubscribe(code, sub);
+    pml_saved_unlock();
     pml_linetable_free(sub->table);
+    pml_saved_table_release(sub->saved);
     free(sub);
+}
+
+static bool subscribe(PyObject *code, struct pml_subscriber *sub)
+{
+    pml_saved_lock();
+    bool done = pml_codemap_subscribe(code, sub);
+    pml_saved_unlock();
+    return done;
 }
 
 static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, int first, int last)
@@ -34,9 +46,12 @@ static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, 
         return NULL;
     sub->recorder = recorder;
     sub->table = pml_linetable_new(first, last, recorder->extras, recorder->extra_column);
-    if (sub->table && pml_codemap_subscribe(code, sub))
+    if (recorder->saved_group)
+        sub->saved = pml_saved_table_new(first, last, recorder->saved_group);
+    if (sub->table && !sub->saved == !recorder->saved_group && subscribe(code, sub))
         return sub;
     pml_linetable_free(sub->table);
+    pml_saved_table_release(sub->saved);
     free(sub);
     return NULL;
 }
@@ -106,6 +121,8 @@ static void clear_counters(PmlTracer *tracer)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++) {
         pml_linetable_clear(tracer->subscriber[i]->table);
+        if (tracer->subscriber[i]->saved)
+            pml_saved_table_clear(tracer->subscriber[i]->saved);
         tracer->subscriber[i]->calls = 0;
     }
     tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.missed = false;
@@ -139,14 +156,17 @@ static PyObject *stats_tuple(const struct pml_linetable *table, int line, int sl
 {
     const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
-    if (!extra)
+    PyObject *growth = extra ? pml_growth_tuple(pml_linetable_growth(table, line, slot), slot) : NULL;
+    if (!growth) {
+        Py_XDECREF(extra);
         return NULL;
-    return Py_BuildValue("(LLLLLLLLLLLLLN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
+    }
+    return Py_BuildValue("(LLLLLLLLLLLLLNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
                          (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
                          (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
                          (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
                          (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
-                         extra);
+                         extra, growth);
 }
 
 static int set_slot(PyObject *dict, const struct pml_linetable *table, int line, int slot)
@@ -272,16 +292,19 @@ static int take_columns(struct pml_recorder *recorder, PyObject *columns)
 
 static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"columns", "sample_runs", NULL};
+    static char *names[] = {"columns", "sample_runs", "saved_group", NULL};
     PyObject *columns;
     long long sample_runs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L:Tracer", names, &PyTuple_Type, &columns, &sample_runs))
+    int saved_group = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|i:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
+                                     &saved_group))
         return NULL;
     PmlTracer *tracer = (PmlTracer *)type->tp_alloc(type, 0);
     if (!tracer)
         return NULL;
     tracer->state = PyType_GetModuleState(type);
     tracer->recorder.sample_runs = sample_runs;
+    tracer->recorder.saved_group = saved_group;
     tracer->next = tracer->state->tracers;
     tracer->state->tracers = tracer;
     tracer->codes = PyList_New(0);
@@ -356,6 +379,8 @@ static PyMethodDef tracer_methods[] = {
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
     {"snapshot", tracer_snapshot, METH_NOARGS,
      "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
+    {"saved", pml_tracer_saved, METH_NOARGS,
+     "What autograd kept: [(code, [(line, device slot, figures)])]."},
     {NULL, NULL, 0, NULL},
 };
 
