@@ -9,6 +9,7 @@
 
 #include "events.h"
 #include "extra.h"
+#include "holders.h"
 #include "pending.h"
 
 /* nested[path[0]][path[1]]..., the last name replaced by `last` unless NULL; 0 where there is none. */
@@ -109,10 +110,10 @@ static void correct(PyObject *nested, int slot)
     struct pml_levels now;
     read_levels(nested, "current", truth);
     pml_meter_read(slot, &now);
-    pml_pending_settle(slot, truth[PML_ACTIVE] - truth[PML_ALLOCATED]);
+    pml_holders_settle(slot, truth[PML_ACTIVE] - truth[PML_ALLOCATED]);
     for (int m = PML_ACTIVE; m < PML_METRICS; m++)
         if (m != PML_ALLOCATED && now.level[m] != truth[m])
-            pml_meter_adjust(slot, m, truth[m]);
+            pml_holders_adjust(slot, m, truth[m]);
 }
 
 static void sample_columns(struct pml_statistics *s, PyObject *nested, int slot)

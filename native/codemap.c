@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "holders.h"
+
 static const char removed; /* its address marks a slot whose entry went away */
 
 static struct {
@@ -91,6 +93,25 @@ static struct pml_code *insert(const void *key)
     return code;
 }
 
+static void regroup(struct pml_code *code)
+{
+    uint64_t groups = 0;
+    for (int i = 0; i < code->subscribers; i++) {
+        const struct pml_recorder *recorder = code->subscriber[i]->recorder;
+        if (recorder->recording && recorder->picture && recorder->picture->group >= 0)
+            groups |= UINT64_C(1) << recorder->picture->group;
+    }
+    atomic_store_explicit(&code->groups, groups, memory_order_relaxed);
+    pml_owners_version++;
+}
+
+void pml_codemap_regroup(void)
+{
+    for (size_t i = 0; i < map.capacity; i++)
+        if (map.slot[i])
+            regroup(map.slot[i]);
+}
+
 static void erase(struct pml_code *code)
 {
     size_t i = probe(code->key);
@@ -114,6 +135,7 @@ bool pml_codemap_subscribe(const void *key, struct pml_subscriber *subscriber)
     }
     code->subscriber = grown;
     code->subscriber[code->subscribers++] = subscriber;
+    regroup(code);
     return true;
 }
 
@@ -127,6 +149,7 @@ void pml_codemap_unsubscribe(const void *key, struct pml_subscriber *subscriber)
         if (code->subscriber[i] != subscriber)
             code->subscriber[kept++] = code->subscriber[i];
     code->subscribers = kept;
+    regroup(code);
     if (kept == 0)
         erase(code);
 }
@@ -134,6 +157,7 @@ void pml_codemap_unsubscribe(const void *key, struct pml_subscriber *subscriber)
 void pml_code_release(struct pml_code *code)
 {
     if (--code->references == 0) {
+        pml_holders_forget_code(code);
         free(code->subscriber);
         free(code);
     }

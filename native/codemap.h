@@ -6,13 +6,18 @@
 #ifndef PML_CODEMAP_H
 #define PML_CODEMAP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "linetable.h"
 
+struct pml_owner;
+struct pml_picture;
+
 /* One profiler's state as the hook sees it. */
 struct pml_recorder {
+    struct pml_picture *picture; /* who holds the peak, for this profiler or its group; or NULL */
     bool recording;
     bool failed;      /* memory ran out: figures are incomplete */
     bool interrupted; /* another tracer took the hook's place */
@@ -38,12 +43,18 @@ struct pml_code {
     bool loud; /* tracing stays on in what it calls (quiet.c) */
     int subscribers;
     struct pml_subscriber **subscriber;
+    _Atomic uint64_t groups; /* a bit for each picture that its profilers record for (owners.h) */
+    int owner_line;          /* of owner[0] */
+    int owners;
+    struct pml_owner **owner; /* by line */
 };
 
 struct pml_code *pml_codemap_find(const void *key);
 /* False when memory runs out. The table stays the subscriber's. */
 bool pml_codemap_subscribe(const void *key, struct pml_subscriber *subscriber);
 void pml_codemap_unsubscribe(const void *key, struct pml_subscriber *subscriber);
+/* Which profilers record has changed: each code object's groups anew. */
+void pml_codemap_regroup(void);
 
 static inline struct pml_code *pml_code_retain(struct pml_code *code)
 {

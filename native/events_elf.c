@@ -6,12 +6,15 @@
  */
 #include "events.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "blocks.h"
 #include "elf_got.h"
+#include "failures.h"
+#include "holders.h"
 #include "meter.h"
 #include "pending.h"
 #include "saved.h"
@@ -25,6 +28,8 @@ struct c10_device {
 enum { C10_CUDA = 1 };
 
 typedef void report_function(void *, int64_t, size_t, size_t, struct c10_device);
+typedef void report_failure_function(int64_t, size_t, size_t, struct c10_device);
+typedef int memory_info_function(size_t *, size_t *);
 typedef int memalign_function(void **, size_t, size_t);
 typedef void free_function(void *);
 typedef int event_stream_function(void *, void *);
@@ -33,6 +38,8 @@ typedef int one_pointer_function(void *);
 typedef int no_argument_function(void);
 
 static report_function *original_report;
+static report_failure_function *original_report_failure;
+static memory_info_function *original_memory_info;
 static memalign_function *original_memalign;
 static free_function *original_free;
 static event_stream_function *original_record;
@@ -53,10 +60,11 @@ static int slot_of(struct c10_device device)
     return device.type == C10_CUDA && device.index >= 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
-static void count_report(int slot, int64_t size, size_t allocated, size_t reserved)
+static void count_report(int slot, const void *pointer, int64_t size, size_t allocated, size_t reserved)
 {
+    pml_holders_lock(slot);
     if (size < 0)
-        pml_pending_freed(slot, -size);
+        pml_holders_freed_on_streams(slot, pointer, -size);
     else
         pml_pending_allocated();
     int64_t totals[PML_METRICS];
@@ -64,6 +72,11 @@ static void count_report(int slot, int64_t size, size_t allocated, size_t reserv
     totals[PML_RESERVED] = (int64_t)reserved;
     totals[PML_ACTIVE] = totals[PML_ALLOCATED] + pml_pending_bytes(slot);
     pml_meter_set(slot, size, totals);
+    if (size < 0)
+        pml_holders_value(slot, totals[PML_ACTIVE]);
+    else
+        pml_holders_allocated(slot, pointer, size, totals[PML_ACTIVE]);
+    pml_holders_unlock(slot);
 }
 
 static bool saved_is_followed(void)
@@ -83,31 +96,76 @@ static void on_report(void *pointer, int64_t size, size_t allocated, size_t rese
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
-        count_report(slot, size, allocated, reserved);
+        count_report(slot, pointer, size, allocated, reserved);
     if (slot > 0 && saved_is_followed())
         saved_event(slot, pointer, size);
     original_report(pointer, size, allocated, reserved, device);
 }
 
+/* The allocation failed, after all that the allocator can do about it. */
+static void on_report_failure(int64_t size, size_t allocated, size_t reserved, struct c10_device device)
+{
+    int slot = slot_of(device);
+    if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
+        pml_failures_note(slot, size, (int64_t)allocated, (int64_t)reserved);
+    original_report_failure(size, allocated, reserved, device);
+}
+
+/* The allocator asks how much there is just before it reports a failure. */
+static int on_memory_info(size_t *unused, size_t *total)
+{
+    int error = original_memory_info(unused, total);
+    if (error == 0)
+        pml_failures_note_capacity((int64_t)*unused, (int64_t)*total);
+    return error;
+}
+
+static void count_memalign(const void *pointer, size_t size)
+{
+    size_t before;
+    if (!pml_blocks_put(pointer, size, &before))
+        return;
+    if (before) /* a seeded block that went elsewhere than through `free` here */
+        pml_meter_move(PML_CPU, -(int64_t)before);
+    if (pml_holders_idle()) {
+        pml_meter_move(PML_CPU, (int64_t)size);
+        return;
+    }
+    pml_holders_lock(PML_CPU);
+    int64_t value = pml_meter_move(PML_CPU, (int64_t)size);
+    pml_holders_allocated(PML_CPU, pointer, (int64_t)size, value);
+    pml_holders_unlock(PML_CPU);
+}
+
 static int on_memalign(void **pointer, size_t alignment, size_t size)
 {
     int error = original_memalign(pointer, alignment, size);
-    size_t before;
-    if (error == 0 && size != 0 && pml_blocks_put(*pointer, size, &before)) {
-        if (before) /* a seeded block that went elsewhere than through `free` here */
-            pml_meter_move(PML_CPU, -(int64_t)before);
-        pml_meter_move(PML_CPU, (int64_t)size);
-    }
+    if (error == 0 && size != 0)
+        count_memalign(*pointer, size);
+    else if (error == ENOMEM)
+        pml_failures_note(PML_CPU, (int64_t)size, -1, -1);
     if (error == 0 && size != 0 && saved_is_followed())
         saved_event(PML_CPU, *pointer, (int64_t)size);
     return error;
+}
+
+static void count_free(const void *pointer, size_t size)
+{
+    if (pml_holders_idle()) {
+        pml_meter_move(PML_CPU, -(int64_t)size);
+        return;
+    }
+    pml_holders_lock(PML_CPU);
+    int64_t value = pml_meter_move(PML_CPU, -(int64_t)size);
+    pml_holders_freed(PML_CPU, pointer, value);
+    pml_holders_unlock(PML_CPU);
 }
 
 static void on_free(void *pointer)
 {
     size_t size = pointer ? pml_blocks_take(pointer) : 0;
     if (size)
-        pml_meter_move(PML_CPU, -(int64_t)size);
+        count_free(pointer, size);
     if (pointer && saved_is_followed())
         saved_event(PML_CPU, pointer, 0);
     original_free(pointer);
@@ -129,21 +187,11 @@ static int on_record_flags(void *event, void *stream, unsigned flags)
     return error;
 }
 
-static void event_done(const void *event)
-{
-    int slot = pml_pending_done(event);
-    if (slot > 0) {
-        struct pml_levels now;
-        pml_meter_read(slot, &now);
-        pml_meter_adjust(slot, PML_ACTIVE, now.level[PML_ALLOCATED] + pml_pending_bytes(slot));
-    }
-}
-
 static int on_query(void *event)
 {
     int error = original_query(event);
     if (error == 0)
-        event_done(event);
+        pml_holders_event_done(event);
     return error;
 }
 
@@ -151,7 +199,7 @@ static int on_synchronize(void *event)
 {
     int error = original_synchronize(event);
     if (error == 0)
-        event_done(event);
+        pml_holders_event_done(event);
     return error;
 }
 
@@ -192,6 +240,7 @@ bool pml_events_take_released(void)
 void pml_events_follow_accelerators(bool follow)
 {
     atomic_store(&following, follow);
+    pml_holders_follow_accelerators(follow);
 }
 
 bool pml_events_seed_cpu(const void *pointer, long long size)
@@ -220,6 +269,9 @@ static int install_accelerator(void)
 {
     const char *symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
     bool there = patch("libc10_cuda.so", symbol, on_report, &original_report);
+    patch("libc10_cuda.so", "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", on_report_failure,
+          &original_report_failure);
+    patch("libc10_cuda.so", "cudaMemGetInfo", on_memory_info, &original_memory_info);
     return there ? PML_EVENTS_ACCELERATOR : 0;
 }
 

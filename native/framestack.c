@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "holders.h"
+#include "places.h"
+
 _Atomic uint64_t pml_moment;
 static _Thread_local struct pml_stack *of_thread;
 
@@ -44,8 +47,14 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
     stack->depth++;
     of_thread = stack;
     frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
+    if (!stack->place)
+        stack->place = pml_place_retain();
     frame->id = id;
     frame->code = code;
+    frame->version = 0;
+    frame->groups = 0;
+    frame->owner = NULL;
+    frame->place = stack->place;
     frame->raised = false;
     frame->outermost = !outer;
     frame->quiet = 0;
@@ -63,6 +72,9 @@ void pml_stack_pop(struct pml_stack *stack)
         pml_window_link(&outer->window);
     }
     pml_marks_stop(&frame->window.marks);
+    pml_place_set(stack->place, outer ? outer->owner : NULL);
+    pml_pictures_close(frame->groups);
+    frame->groups = 0;
     pml_code_release(frame->code);
     frame->code = NULL;
 }
@@ -91,5 +103,6 @@ void pml_stack_free(struct pml_stack *stack)
     free(stack->frame);
     if (of_thread == stack)
         of_thread = NULL;
+    pml_place_release(stack->place);
     *stack = (struct pml_stack){.frame = NULL};
 }

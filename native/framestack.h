@@ -24,11 +24,17 @@ struct pml_frame {
     int call;        /* where it stands then */
     const void *handled; /* the exception being handled when the frame began; compared, never dereferenced */
     uint64_t opened; /* `pml_recording_starts` when the segment began */
+    uint64_t version; /* `pml_owners_version` when the next three were looked up */
+    uint64_t groups;  /* the pictures that it counts for */
+    struct pml_owner *around; /* the calling line, for profilers that do not count this code */
+    struct pml_owner *owner;  /* the line that runs */
+    struct pml_place *place;  /* borrowed from the stack */
     struct pml_window window;
 };
 
 struct pml_stack {
     struct pml_frame **frame;
+    struct pml_place *place; /* this thread's, from the first frame on */
     int depth;
     int capacity;
 };

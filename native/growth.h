@@ -14,7 +14,7 @@
 
 struct pml_stretch {
     int64_t runs;
-    int64_t low;          /* the lowest allocated level at the end of a run */
+    int64_t low;          /* the lowest value at the end of a run: bytes that the line holds, or else the level */
     int64_t reserved_low; /* the same of reserved bytes */
     int64_t net;          /* bytes allocated minus freed in its runs */
     int64_t reserved_net;
@@ -27,6 +27,7 @@ struct pml_history {
 };
 
 struct pml_growth {
+    bool live; /* `low` is what the line holds itself */
     int64_t net_max; /* of the later runs */
     uint64_t epoch;  /* the outermost call that the last run belonged to */
     int64_t freed;   /* bytes freed on the device until the end of the last run */

@@ -16,7 +16,7 @@ static PyObject *stretch_list(const struct pml_history *history)
     return list;
 }
 
-/* (largest net, bytes freed since the last run until the outermost call's end, most freed between two runs, runs,
+/* (whether levels are those of the line itself, largest net, bytes freed since the last run until the outermost call's end, most freed between two runs, runs,
  * outermost calls); the first slot's device is not one, so what was freed since is not known there. */
 PyObject *pml_growth_tuple(const struct pml_growth *growth, int slot)
 {
@@ -29,7 +29,7 @@ PyObject *pml_growth_tuple(const struct pml_growth *growth, int slot)
         Py_XDECREF(runs);
         return NULL;
     }
-    return Py_BuildValue("(LLLNN)", (long long)growth->net_max,
+    return Py_BuildValue("(NLLLNN)", PyBool_FromLong(growth->live), (long long)growth->net_max,
                          (long long)(pml_freed_at_end[device] - growth->freed), (long long)growth->freed_gap, runs,
                          calls);
 }

@@ -33,7 +33,7 @@ static void tick(int device)
     atomic_fetch_add_explicit(&pml_meter.ticks, 1, memory_order_release);
 }
 
-void pml_meter_move(int device, int64_t size)
+int64_t pml_meter_move(int device, int64_t size)
 {
     struct pml_device *dev = &pml_meter.device[device];
     int64_t level = atomic_fetch_add_explicit(&dev->level[PML_ALLOCATED], size, memory_order_relaxed) + size;
@@ -43,6 +43,7 @@ void pml_meter_move(int device, int64_t size)
         atomic_fetch_add_explicit(&dev->count, 1, memory_order_relaxed);
     }
     tick(device);
+    return level;
 }
 
 /* For a value that only one thread at a time changes: no bus lock is needed. */

@@ -26,6 +26,8 @@ struct pml_levels {
     int64_t level[PML_METRICS];
     int64_t gross;
     int64_t count;
+    bool live_known;
+    int64_t live; /* bytes that the line which runs holds itself (holders.h); not read by the meter */
 };
 
 /* One device inside one window: the highest level of each metric so far, and the levels at its start. */
@@ -67,9 +69,9 @@ struct pml_meter {
 extern struct pml_meter pml_meter;
 
 /* Events. `size` > 0 allocates, < 0 frees. `move` is for the CPU: relative, on any number of threads at once, allocated
- * bytes only. `set` is for accelerators: it carries the totals after the event, and calls for one device do not overlap
+ * bytes only; it gives the level after it. `set` is for accelerators: it carries the totals after the event, and calls for one device do not overlap
  * (they are made under the allocator's lock). */
-void pml_meter_move(int device, int64_t size);
+int64_t pml_meter_move(int device, int64_t size);
 void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS]);
 /* A level that changed, or was found to differ, without an allocation. */
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value);

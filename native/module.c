@@ -5,7 +5,9 @@
 
 #include "blocks.h"
 #include "events.h"
+#include "failures.h"
 #include "pending.h"
+#include "places.h"
 
 static struct PyModuleDef definition;
 
@@ -93,23 +95,44 @@ static PyObject *seed_device(PyObject *module, PyObject *args)
         return NULL;
     bool fresh = !pml_meter_used(slot);
     for (int m = 0; fresh && m < PML_METRICS; m++)
-        pml_meter_adjust(slot, m, level[m]);
+        pml_holders_adjust(slot, m, level[m]);
     return PyBool_FromLong(fresh);
 }
 
 static PyObject *inject_event(PyObject *module, PyObject *args)
 {
     PyObject *device;
+    unsigned long long pointer = 0;
     long long size, allocated = 0, reserved = 0;
-    if (!PyArg_ParseTuple(args, "OL|LL:inject_event", &device, &size, &allocated, &reserved))
+    if (!PyArg_ParseTuple(args, "OL|LLK:inject_event", &device, &size, &allocated, &reserved, &pointer))
         return NULL;
     int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
+    pml_holders_lock(slot);
     if (slot == PML_CPU)
-        pml_meter_move(slot, size);
+        allocated = pml_meter_move(slot, size);
     else
         pml_meter_set(slot, size, (int64_t[PML_METRICS]){allocated, allocated, reserved});
+    if (size < 0)
+        pml_holders_freed(slot, (const void *)(uintptr_t)pointer, allocated);
+    else
+        pml_holders_allocated(slot, (const void *)(uintptr_t)pointer, size, allocated);
+    pml_holders_unlock(slot);
+    Py_RETURN_NONE;
+}
+
+static PyObject *inject_failure(PyObject *module, PyObject *args)
+{
+    PyObject *device;
+    long long asked, allocated, reserved, unused, total;
+    if (!PyArg_ParseTuple(args, "OLLLLL:inject_failure", &device, &asked, &allocated, &reserved, &unused, &total))
+        return NULL;
+    int slot = pml_device_slot(device);
+    if (slot < 0)
+        return NULL;
+    pml_failures_note_capacity(unused, total);
+    pml_failures_note(slot, asked, allocated, reserved);
     Py_RETURN_NONE;
 }
 
@@ -159,7 +182,9 @@ static PyMethodDef methods[] = {
     {"seed_cpu", seed_cpu, METH_VARARGS, "seed_cpu(pointer, bytes): a block allocated before."},
     {"seed_device", seed_device, METH_VARARGS, "seed_device(slot, active, allocated, reserved): levels before."},
     {"inject_event", inject_event, METH_VARARGS,
-     "inject_event(slot, size, allocated=0, reserved=0): an allocator event with made-up bytes, for tests."},
+     "inject_event(slot, size, allocated=0, reserved=0, pointer=0): an allocator event with made-up bytes, for tests."},
+    {"inject_failure", inject_failure, METH_VARARGS,
+     "inject_failure(slot, asked, allocated, reserved, unused, total): an allocation that failed, for tests."},
     {"levels", levels, METH_O, "(active, allocated, reserved, gross bytes, allocations) of a device slot, now."},
     {"devices_used", devices_used, METH_NOARGS, "Device slots on which anything was seen."},
     {"connect_statistics", pml_statistics_connect, METH_VARARGS, "connect_statistics(read, reset, devices)."},
@@ -185,6 +210,10 @@ static PyMethodDef methods[] = {
 
 static void before_fork(void)
 {
+    pml_holders_lock_all();
+    pml_owners_lock();
+    pml_places_lock();
+    pml_failures_lock();
     pml_blocks_lock_all();
     pml_pending_lock();
 }
@@ -193,6 +222,10 @@ static void after_fork(void)
 {
     pml_pending_unlock();
     pml_blocks_unlock_all();
+    pml_failures_unlock();
+    pml_places_unlock();
+    pml_owners_unlock();
+    pml_holders_unlock_all();
 }
 
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
@@ -208,6 +241,7 @@ static int execute(PyObject *module)
     if (add_type(module, &pml_hook_spec, &state->hook_type) < 0 ||
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
+        add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_bell_spec, &state->bell_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
@@ -228,6 +262,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->tracer_type);
     Py_VISIT(state->peak_window_type);
     Py_VISIT(state->bell_type);
+    Py_VISIT(state->holders_type);
     Py_VISIT(state->statistics.read);
     Py_VISIT(state->statistics.reset);
     Py_VISIT(state->statistics.devices);
@@ -243,6 +278,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->tracer_type);
     Py_CLEAR(state->peak_window_type);
     Py_CLEAR(state->bell_type);
+    Py_CLEAR(state->holders_type);
     Py_CLEAR(state->hook_key);
     Py_CLEAR(state->f_trace);
     Py_CLEAR(state->statistics.read);

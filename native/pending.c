@@ -18,6 +18,7 @@ static _Thread_local struct {
 struct waiting {
     struct waiting *next;
     int device;
+    int index;
     int left;
     int64_t size;
     const void *event[MOST_EVENTS];
@@ -57,13 +58,13 @@ static void change(int device, int64_t amount)
     atomic_store(&touched[device], true);
 }
 
-void pml_pending_freed(int device, int64_t size)
+bool pml_pending_freed(int device, int64_t size, int index)
 {
     if (unused() || recorded.count == 0)
-        return;
+        return false;
     struct waiting *block = malloc(sizeof *block);
     if (block) {
-        *block = (struct waiting){.device = device, .left = recorded.count, .size = size};
+        *block = (struct waiting){.device = device, .index = index, .left = recorded.count, .size = size};
         for (int i = 0; i < recorded.count; i++)
             block->event[i] = recorded.event[i];
         pthread_mutex_lock(&mutex);
@@ -74,6 +75,7 @@ void pml_pending_freed(int device, int64_t size)
     }
     change(device, size);
     recorded.count = 0;
+    return block;
 }
 
 static void unlink_block(struct waiting **link)
@@ -95,25 +97,25 @@ static bool strike_out(struct waiting *block, const void *event)
     return false;
 }
 
-int pml_pending_done(const void *event)
+struct pml_pending_end pml_pending_done(const void *event)
 {
-    int device = -1;
+    struct pml_pending_end end = {.device = -1, .index = -1};
     if (!event || atomic_load_explicit(&waiting_count, memory_order_acquire) == 0)
-        return device;
+        return end;
     pthread_mutex_lock(&mutex);
     for (struct waiting **link = &waiting; *link; link = &(*link)->next) {
         struct waiting *block = *link;
         if (!strike_out(block, event))
             continue;
         if (block->left == 0) {
-            device = block->device;
-            change(device, -block->size);
+            end = (struct pml_pending_end){block->device, block->index, block->size};
+            change(block->device, -block->size);
             unlink_block(link);
         }
         break;
     }
     pthread_mutex_unlock(&mutex);
-    return device;
+    return end;
 }
 
 int64_t pml_pending_bytes(int device)
@@ -126,24 +128,37 @@ bool pml_pending_unsure(int device)
     return atomic_load_explicit(&touched[device], memory_order_relaxed) || pml_pending_bytes(device) != 0;
 }
 
-static void drop_device(int device)
+static void drop_device(int device, pml_pending_released *released)
 {
     for (struct waiting **link = &waiting; *link;) {
-        if ((*link)->device == device)
+        const struct waiting *block = *link;
+        if (block->device == device) {
+            if (released)
+                released(device, block->index, block->size);
             unlink_block(link);
-        else
+        } else {
             link = &(*link)->next;
+        }
     }
 }
 
-bool pml_pending_settle(int device, int64_t truth)
+void pml_pending_disown(int device)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct waiting *block = waiting; block; block = block->next)
+        if (block->device == device)
+            block->index = -1;
+    pthread_mutex_unlock(&mutex);
+}
+
+bool pml_pending_settle(int device, int64_t truth, pml_pending_released *released)
 {
     atomic_store(&touched[device], false);
     bool wrong = pml_pending_bytes(device) != truth;
     if (wrong) {
         pthread_mutex_lock(&mutex);
         if (truth == 0)
-            drop_device(device);
+            drop_device(device, released);
         atomic_store(&bytes[device], truth);
         pthread_mutex_unlock(&mutex);
     }

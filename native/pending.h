@@ -14,17 +14,27 @@
 #include <stdint.h>
 
 void pml_pending_recorded(const void *event);
-/* Event done: the device whose pending bytes fell thereby, or -1. */
-int pml_pending_done(const void *event);
-/* An allocator report on this thread: a free takes the events recorded since the last report. */
-void pml_pending_freed(int device, int64_t size);
+/* A block that waits no more: its device (-1: none), the number that its free gave, and its bytes. */
+struct pml_pending_end {
+    int device;
+    int index;
+    int64_t size;
+};
+struct pml_pending_end pml_pending_done(const void *event);
+/* An allocator report on this thread: a free takes the events recorded since the last report. True if the block waits,
+ * and its end will be told. `index` is the caller's: whose block it is. */
+bool pml_pending_freed(int device, int64_t size, int index);
 void pml_pending_allocated(void);
 
 int64_t pml_pending_bytes(int device);
 /* True while pending bytes are not 0, or changed since `pml_pending_settle`. */
 bool pml_pending_unsure(int device);
-/* The truth, from the allocator's statistics; true if it differed from what was followed. */
-bool pml_pending_settle(int device, int64_t bytes);
+/* The truth, from the allocator's statistics; true if it differed from what was followed. Blocks that are found to wait
+ * no more are told to `released`, with the mutex held. */
+typedef void pml_pending_released(int device, int index, int64_t size);
+bool pml_pending_settle(int device, int64_t bytes, pml_pending_released *released);
+/* The numbers given for a device's blocks mean nothing any more. */
+void pml_pending_disown(int device);
 
 void pml_pending_lock(void);
 void pml_pending_unlock(void);

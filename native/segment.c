@@ -1,6 +1,9 @@
 /* Segments (see segment.h). */
 #include "segment.h"
 
+#include "holders.h"
+#include "places.h"
+
 uint64_t pml_recording_starts;
 int pml_target_device = 1; /* cuda:0 */
 int64_t pml_freed_at_end[PML_MAX_DEVICES];
@@ -40,6 +43,44 @@ static bool begin_marks(struct pml_window *window, struct pml_frame *outer)
     return pml_marks_begin(&window->marks, pml_meter_devices());
 }
 
+static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
+{
+    return recorder->recording && recorder->started <= frame->opened;
+}
+
+static uint64_t groups_of(const struct pml_frame *frame)
+{
+    uint64_t groups = 0;
+    for (int i = 0; i < frame->code->subscribers; i++) {
+        const struct pml_recorder *recorder = frame->code->subscriber[i]->recorder;
+        if (counts(recorder, frame) && recorder->picture && recorder->picture->group >= 0)
+            groups |= UINT64_C(1) << recorder->picture->group;
+    }
+    return groups;
+}
+
+void pml_segment_recount(struct pml_frame *frame)
+{
+    uint64_t before = frame->groups;
+    frame->groups = groups_of(frame);
+    pml_pictures_close(before & ~frame->groups);
+    pml_pictures_open(frame->groups & ~before);
+}
+
+/* The thread runs this line from now on: what it allocates is the line's. */
+static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
+{
+    bool changed = frame->version != pml_owners_version;
+    if (changed) {
+        frame->version = pml_owners_version;
+        frame->around = pml_owner_outside(outer ? outer->owner : NULL, atomic_load(&frame->code->groups));
+    }
+    frame->owner = pml_owner_at(frame->code, frame->line, frame->around);
+    pml_place_set(frame->place, frame->owner);
+    if (changed)
+        pml_segment_recount(frame);
+}
+
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
 {
     struct pml_window *window = &frame->window;
@@ -58,6 +99,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     frame->sampled = sampled && tracked;
     if (sampled && !tracked)
         lose_sample(frame->code);
+    own_line(frame, outer);
 }
 
 static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
@@ -70,11 +112,6 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
         recorder->failed = true;
 }
 
-static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
-{
-    return recorder->recording && recorder->started <= frame->opened;
-}
-
 /* At the end of an outermost call, what was freed until then: did it give back what its lines kept? */
 static void note_freed(const struct pml_frame *frame, const struct pml_levels *ends)
 {
@@ -83,11 +120,21 @@ static void note_freed(const struct pml_frame *frame, const struct pml_levels *e
             pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
 }
 
+/* What the line that ends holds itself; only pictures have it known (holders.h). */
+static void read_live(int device, const struct pml_frame *frame, struct pml_levels *end)
+{
+    bool known = frame->groups && frame->owner && pml_meter_used(device);
+    end->live = known ? pml_holders_live(device, frame->owner) : -1;
+    end->live_known = end->live >= 0;
+}
+
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)
 {
     struct pml_levels ends[PML_MAX_DEVICES];
-    for (int d = 0; d < frame->window.devices; d++)
+    for (int d = 0; d < frame->window.devices; d++) {
         pml_meter_read(d, &ends[d]);
+        read_live(d, frame, &ends[d]);
+    }
     if (!only)
         note_freed(frame, ends);
     for (int i = 0; i < frame->code->subscribers; i++) {

@@ -22,6 +22,8 @@ bool pml_segment_wants_sample(const struct pml_code *code, int line);
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
 /* Record the open segment, for all profilers or for one (`only`). The frame keeps its window. */
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only);
+/* Which profilers record has changed: which pictures the frame counts for anew. */
+void pml_segment_recount(struct pml_frame *frame);
 void pml_segment_hit(const struct pml_frame *frame);
 /* Record what is open in every frame of a stack for a profiler that stops now. */
 void pml_segment_flush(struct pml_stack *stack, const struct pml_recorder *recorder);

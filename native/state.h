@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "framestack.h"
+#include "picture.h"
 #include "segment.h"
 
 typedef struct PmlHook PmlHook;
@@ -30,6 +31,7 @@ struct pml_state {
     PyTypeObject *tracer_type;
     PyTypeObject *peak_window_type;
     PyTypeObject *bell_type;
+    PyTypeObject *holders_type;
     PyObject *hook_key;
     PyObject *f_trace;
     PmlHook *hooks;
@@ -77,12 +79,21 @@ void pml_quiet_cut(PmlHook *hook, int depth);
 PyObject *pml_quiet_collector(PyObject *module, PyObject *args);
 extern PyType_Spec pml_bell_spec;
 
+/* holders_type.c: who holds the peak, for one profiler or a group. */
+typedef struct {
+    PyObject_HEAD
+    struct pml_picture picture;
+} PmlHolders;
+
+extern PyType_Spec pml_holders_spec;
+
 /* tracer.c: one profiler's counters. */
 struct PmlTracer {
     PyObject_HEAD
     struct pml_state *state;
     PmlTracer *next;
     struct pml_recorder recorder;
+    PmlHolders *holders; /* owned; or NULL */
     PyObject *codes; /* list, in the order added: keeps them alive */
     struct pml_subscriber **subscriber;
 };

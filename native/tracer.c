@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "extra.h"
+#include "holders.h"
 #include "saved.h"
 
 #define MOST_LINES 1000000
@@ -92,13 +93,36 @@ static PyObject *tracer_add_code(PyObject *self, PyObject *args)
     Py_RETURN_TRUE;
 }
 
+/* Which profilers record has changed, or since when. */
+static void regroup(const PmlTracer *tracer)
+{
+    pml_codemap_regroup();
+    for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next)
+        for (int i = 0; i < hook->stack.depth; i++)
+            pml_segment_recount(hook->stack.frame[i]);
+}
+
+static void record(PmlTracer *tracer, bool recording)
+{
+    struct pml_recorder *recorder = &tracer->recorder;
+    if (recorder->recording == recording)
+        return;
+    if (recorder->picture && recording)
+        pml_picture_start(recorder->picture);
+    else if (recorder->picture)
+        pml_picture_stop(recorder->picture);
+    recorder->recording = recording;
+    if (recording)
+        recorder->started = ++pml_recording_starts;
+    regroup(tracer);
+}
+
 static PyObject *tracer_start(PyObject *self, PyObject *unused)
 {
     struct pml_recorder *recorder = &((PmlTracer *)self)->recorder;
     if (!recorder->recording) {
         pml_settle(((PmlTracer *)self)->state, recorder->extras != 0);
-        recorder->recording = true;
-        recorder->started = ++pml_recording_starts;
+        record((PmlTracer *)self, true);
     }
     Py_RETURN_NONE;
 }
@@ -112,7 +136,7 @@ static PyObject *tracer_stop(PyObject *self, PyObject *unused)
             tracer->recorder.interrupted |= pml_hook_displaced(hook);
             pml_segment_flush(&hook->stack, &tracer->recorder);
         }
-        tracer->recorder.recording = false;
+        record(tracer, false);
     }
     Py_RETURN_NONE;
 }
@@ -127,6 +151,10 @@ static void clear_counters(PmlTracer *tracer)
     }
     tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.missed = false;
     tracer->recorder.started = ++pml_recording_starts;
+    if (tracer->recorder.picture) {
+        pml_picture_clear(tracer->recorder.picture);
+        regroup(tracer);
+    }
 }
 
 static PyObject *tracer_clear_counters(PyObject *self, PyObject *unused)
@@ -264,8 +292,8 @@ void pml_tracers_failed(struct pml_state *state)
 void pml_tracers_after_fork(struct pml_state *state)
 {
     for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next) {
+        record(tracer, false);
         clear_counters(tracer);
-        tracer->recorder.recording = false;
     }
 }
 
@@ -292,12 +320,13 @@ static int take_columns(struct pml_recorder *recorder, PyObject *columns)
 
 static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"columns", "sample_runs", "saved_group", NULL};
-    PyObject *columns;
+    static char *names[] = {"columns", "sample_runs", "holders", "saved_group", NULL};
+    const struct pml_state *state = PyType_GetModuleState(type);
+    PyObject *columns, *holders = NULL;
     long long sample_runs;
     int saved_group = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|i:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
-                                     &saved_group))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O!i:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
+                                     state->holders_type, &holders, &saved_group))
         return NULL;
     PmlTracer *tracer = (PmlTracer *)type->tp_alloc(type, 0);
     if (!tracer)
@@ -305,6 +334,8 @@ static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     tracer->state = PyType_GetModuleState(type);
     tracer->recorder.sample_runs = sample_runs;
     tracer->recorder.saved_group = saved_group;
+    tracer->holders = (PmlHolders *)Py_XNewRef(holders);
+    tracer->recorder.picture = holders ? &tracer->holders->picture : NULL;
     tracer->next = tracer->state->tracers;
     tracer->state->tracers = tracer;
     tracer->codes = PyList_New(0);
@@ -317,15 +348,18 @@ static int tracer_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((PmlTracer *)self)->codes);
+    Py_VISIT(((PmlTracer *)self)->holders);
     return 0;
 }
 
 static void drop_subscribers(PmlTracer *tracer)
 {
+    record(tracer, false);
     for (Py_ssize_t i = 0; tracer->codes && i < PyList_GET_SIZE(tracer->codes); i++)
         subscriber_free(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
     free(tracer->subscriber);
     tracer->subscriber = NULL;
+    tracer->recorder.picture = NULL;
 }
 
 static int tracer_clear(PyObject *self)
@@ -333,6 +367,7 @@ static int tracer_clear(PyObject *self)
     PmlTracer *tracer = (PmlTracer *)self;
     drop_subscribers(tracer);
     Py_CLEAR(tracer->codes);
+    Py_CLEAR(tracer->holders);
     return 0;
 }
 

@@ -1,0 +1,425 @@
+/* Who holds what (see holders.h). */
+#include "holders.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "failures.h"
+#include "owned.h"
+#include "pending.h"
+#include "places.h"
+
+struct device {
+    pthread_mutex_t mutex;
+    struct pml_owned_table blocks;
+    int64_t *live; /* by the owner's index */
+    int lives;
+};
+
+static struct device devices[PML_MAX_DEVICES] = {
+    [0 ... PML_MAX_DEVICES - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+};
+
+static struct pml_picture *pictures[PML_MAX_GROUPS];
+static _Atomic uint64_t active; /* a bit for each picture there is */
+static _Atomic int owning; /* devices with blocks that have an owner */
+static _Atomic bool following = true;
+
+bool pml_holders_idle(void)
+{
+    return atomic_load_explicit(&active, memory_order_relaxed) == 0 &&
+           atomic_load_explicit(&owning, memory_order_relaxed) == 0;
+}
+
+void pml_holders_lock(int device)
+{
+    pthread_mutex_lock(&devices[device].mutex);
+}
+
+void pml_holders_unlock(int device)
+{
+    pthread_mutex_unlock(&devices[device].mutex);
+}
+
+/* ---- events ---- */
+
+/* The next picture of a set of groups, taken out of it. */
+static struct pml_picture *next_picture(uint64_t *groups)
+{
+    int group = __builtin_ctzll(*groups);
+    *groups &= *groups - 1;
+    return pictures[group];
+}
+
+static bool cover(struct device *dev, int index)
+{
+    if (index < dev->lives)
+        return true;
+    int lives = dev->lives ? dev->lives : 32;
+    while (lives <= index)
+        lives *= 2;
+    int64_t *grown = realloc(dev->live, (size_t)lives * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + dev->lives, 0, (size_t)(lives - dev->lives) * sizeof *grown);
+    dev->live = grown;
+    dev->lives = lives;
+    return true;
+}
+
+static void change(int device, int index, int64_t amount)
+{
+    int64_t *live = &devices[device].live[index];
+    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
+        pml_picture_touch(next_picture(&left), device, index, *live);
+    *live += amount;
+}
+
+static void fail_pictures(void)
+{
+    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
+        next_picture(&left)->failed = true;
+}
+
+static struct pml_owned take(int device, const void *pointer)
+{
+    struct pml_owned block = pml_owned_take(&devices[device].blocks, pointer);
+    if (block.owner && devices[device].blocks.used == 0)
+        atomic_fetch_sub(&owning, 1);
+    return block;
+}
+
+uint64_t pml_holders_groups_open(void)
+{
+    uint64_t open = 0;
+    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;) {
+        const struct pml_picture *picture = next_picture(&left);
+        if (atomic_load_explicit(&picture->open, memory_order_relaxed) > 0)
+            open |= UINT64_C(1) << picture->group;
+    }
+    return open;
+}
+
+static void see(int device, int64_t value, const struct pml_owner *owner)
+{
+    for (uint64_t left = pml_holders_groups_open(); left;)
+        pml_picture_see(next_picture(&left), device, value, owner);
+}
+
+void pml_holders_value(int device, int64_t value)
+{
+    see(device, value, NULL);
+}
+
+static void drop_block(int device, const void *pointer)
+{
+    struct pml_owned block = take(device, pointer);
+    if (block.owner)
+        change(device, block.owner->index, -block.size);
+}
+
+void pml_holders_freed(int device, const void *pointer, int64_t value)
+{
+    drop_block(device, pointer);
+    see(device, value, NULL);
+}
+
+void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size)
+{
+    struct pml_owned block = take(device, pointer);
+    int index = block.owner ? block.owner->index : -1;
+    bool waits = pml_pending_freed(device, size, index);
+    if (block.owner && !(waits && block.size == size))
+        change(device, index, -block.size);
+}
+
+static void enter(int device, const void *pointer, int64_t size, struct pml_owner *owner)
+{
+    struct device *dev = &devices[device];
+    int index = pml_owner_number(owner);
+    if (index < 0 || !cover(dev, index) || !pml_owned_put(&dev->blocks, pointer, size, owner)) {
+        fail_pictures();
+        return;
+    }
+    if (dev->blocks.used == 1)
+        atomic_fetch_add(&owning, 1);
+    change(device, index, size);
+}
+
+void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value)
+{
+    drop_block(device, pointer); /* if its end was not seen */
+    struct pml_owner *owner = atomic_load_explicit(&active, memory_order_acquire) ? pml_place_owner() : NULL;
+    if (owner && pointer)
+        enter(device, pointer, size, owner);
+    see(device, value, owner);
+}
+
+/* ---- values without blocks ---- */
+
+static enum pml_metric metric_of(int device)
+{
+    return device == PML_CPU ? PML_ALLOCATED : PML_ACTIVE;
+}
+
+static bool followed(int device)
+{
+    return device == PML_CPU || atomic_load_explicit(&following, memory_order_relaxed);
+}
+
+int64_t pml_holders_live(int device, const struct pml_owner *owner)
+{
+    if (!followed(device))
+        return -1;
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    if (index < 0)
+        return 0;
+    pml_holders_lock(device);
+    int64_t live = index < devices[device].lives ? devices[device].live[index] : 0;
+    pml_holders_unlock(device);
+    return live;
+}
+
+void pml_holders_adjust(int device, enum pml_metric metric, int64_t value)
+{
+    pml_holders_lock(device);
+    pml_meter_adjust(device, metric, value);
+    if (metric == metric_of(device) && followed(device))
+        see(device, value, pml_place_owner());
+    pml_holders_unlock(device);
+}
+
+/* A block that waited for streams is active no more. The device is locked. */
+static void released(int device, int index, int64_t size)
+{
+    if (index >= 0 && index < devices[device].lives)
+        change(device, index, -size);
+}
+
+void pml_holders_settle(int device, int64_t pending)
+{
+    pml_holders_lock(device);
+    pml_pending_settle(device, pending, released);
+    pml_holders_unlock(device);
+}
+
+void pml_holders_event_done(const void *event)
+{
+    struct pml_pending_end end = pml_pending_done(event);
+    if (end.device <= 0)
+        return;
+    struct pml_levels now;
+    pml_holders_lock(end.device);
+    released(end.device, end.index, end.size);
+    pml_meter_read(end.device, &now);
+    int64_t value = now.level[PML_ALLOCATED] + pml_pending_bytes(end.device);
+    pml_meter_adjust(end.device, PML_ACTIVE, value);
+    see(end.device, value, NULL);
+    pml_holders_unlock(end.device);
+}
+
+static void drop_blocks(int device)
+{
+    struct device *dev = &devices[device];
+    if (dev->blocks.used)
+        atomic_fetch_sub(&owning, 1);
+    pml_owned_clear(&dev->blocks);
+    pml_pending_disown(device);
+    for (int i = 0; i < dev->lives; i++)
+        if (dev->live[i])
+            change(device, i, -dev->live[i]);
+}
+
+void pml_holders_follow_accelerators(bool follow)
+{
+    atomic_store(&following, follow);
+    for (int d = 1; d < PML_MAX_DEVICES; d++) {
+        pml_holders_lock(d);
+        drop_blocks(d);
+        pml_holders_unlock(d);
+    }
+}
+
+/* ---- pictures ---- */
+
+static int free_group(void)
+{
+    for (int group = 0; group < PML_MAX_GROUPS; group++)
+        if (!pictures[group])
+            return group;
+    return -1;
+}
+
+void pml_picture_start(struct pml_picture *picture)
+{
+    if (picture->recorders++ > 0)
+        return;
+    picture->group = free_group();
+    if (picture->group < 0) {
+        picture->failed = true;
+        return;
+    }
+    atomic_store(&picture->open, 0);
+    pictures[picture->group] = picture;
+    atomic_fetch_or(&active, UINT64_C(1) << picture->group);
+}
+
+/* The holders at a device's peak, in a list of their own. */
+static bool list_holders(const struct pml_picture *picture, int device, struct pml_holder_list *list)
+{
+    const struct pml_peak *peak = picture->device[device];
+    const struct device *dev = &devices[device];
+    for (int i = 0; i < dev->lives; i++)
+        if (!pml_holder_append(list, picture->group, pml_owner_of(i), pml_picture_bytes(peak, i, dev->live[i])))
+            return false;
+    return true;
+}
+
+/* The holders go from the marks to the list, before what they are resolved by changes. */
+static void keep(struct pml_picture *picture, int device)
+{
+    struct pml_peak *peak = picture->device[device];
+    if (!peak || peak->kept)
+        return;
+    struct pml_holder_list list = {.count = 0};
+    if (!list_holders(picture, device, &list))
+        picture->failed = true;
+    free(peak->list.holder);
+    peak->list = list;
+    peak->kept = true;
+}
+
+void pml_picture_stop(struct pml_picture *picture)
+{
+    if (picture->recorders == 0 || --picture->recorders > 0 || picture->group < 0)
+        return;
+    uint64_t bit = UINT64_C(1) << picture->group;
+    pml_holders_lock_all(); /* no event is under way when the picture leaves */
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        keep(picture, d);
+    atomic_fetch_and(&active, ~bit);
+    pictures[picture->group] = NULL;
+    picture->group = -1;
+    pml_holders_unlock_all();
+}
+
+void pml_picture_clear(struct pml_picture *picture)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++) {
+        pml_holders_lock(d);
+        pml_picture_forget(picture, d);
+        pml_holders_unlock(d);
+    }
+    pml_failures_clear(picture);
+    picture->failed = picture->recorders && picture->group < 0;
+}
+
+static void see_all_devices(struct pml_picture *picture)
+{
+    const struct pml_owner *owner = pml_place_owner();
+    for (int d = 0; d < pml_meter_devices(); d++) {
+        if (!pml_meter_used(d) || !followed(d))
+            continue;
+        struct pml_levels now;
+        pml_holders_lock(d);
+        pml_meter_read(d, &now);
+        pml_picture_see(picture, d, now.level[metric_of(d)], owner);
+        pml_holders_unlock(d);
+    }
+}
+
+void pml_pictures_open(uint64_t groups)
+{
+    for (uint64_t left = groups; left;) {
+        struct pml_picture *picture = next_picture(&left);
+        if (picture && atomic_fetch_add(&picture->open, 1) == 0)
+            see_all_devices(picture);
+    }
+}
+
+void pml_pictures_close(uint64_t groups)
+{
+    for (uint64_t left = groups; left;) {
+        struct pml_picture *picture = next_picture(&left);
+        if (picture)
+            atomic_fetch_sub(&picture->open, 1);
+    }
+}
+
+bool pml_picture_copy(struct pml_picture *picture, int device, struct pml_peak *copy)
+{
+    pml_holders_lock(device);
+    const struct pml_peak *peak = picture->device[device];
+    bool there = peak && peak->peak >= 0;
+    if (there) {
+        *copy = *peak;
+        copy->mark = NULL;
+        copy->list = (struct pml_holder_list){.count = 0};
+        there = peak->kept ? pml_holder_list_copy(&copy->list, &peak->list) : list_holders(picture, device, &copy->list);
+        picture->failed |= !there;
+    }
+    pml_holders_unlock(device);
+    return there;
+}
+
+bool pml_holders_now(int device, int group, struct pml_holder_list *list)
+{
+    const struct device *dev = &devices[device];
+    for (int i = 0; i < dev->lives; i++)
+        if (!pml_holder_append(list, group, pml_owner_of(i), dev->live[i]))
+            return false;
+    return true;
+}
+
+struct pml_picture *pml_picture_of_group(int group)
+{
+    return pictures[group];
+}
+
+/* ---- going away, forks ---- */
+
+/* Nobody will ask for the owner's bytes again. All devices are locked. */
+static bool unused(int index)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++) {
+        if (index < devices[d].lives && devices[d].live[index])
+            return false;
+        for (uint64_t left = atomic_load(&active); left;) {
+            const struct pml_peak *peak = next_picture(&left)->device[d];
+            if (peak && !peak->kept && pml_picture_bytes(peak, index, 0))
+                return false;
+        }
+    }
+    return true;
+}
+
+void pml_holders_forget_code(struct pml_code *code)
+{
+    if (!code->owner)
+        return;
+    pml_holders_lock_all();
+    pml_owners_forget_code(code);
+    pml_owners_sweep(unused);
+    pml_holders_unlock_all();
+}
+
+void pml_holders_lock_all(void)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        pml_holders_lock(d);
+}
+
+void pml_holders_unlock_all(void)
+{
+    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--)
+        pml_holders_unlock(d);
+}
+
+void pml_holders_reset(void)
+{
+    pml_holders_lock_all();
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        drop_blocks(d);
+    pml_holders_unlock_all();
+}

@@ -1,0 +1,209 @@
+/* Owners (see owners.h). */
+#include "owners.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+uint64_t pml_owners_version = 1;
+struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
+
+static struct pml_owner *forgotten; /* their code is gone, they may hold bytes still */
+
+static struct {
+    pthread_mutex_t mutex;
+    struct pml_owner **owner;
+    int count;
+    int capacity;
+} numbered = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+void pml_owners_lock(void)
+{
+    pthread_mutex_lock(&numbered.mutex);
+}
+
+void pml_owners_unlock(void)
+{
+    pthread_mutex_unlock(&numbered.mutex);
+}
+
+static struct pml_owner *owner_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around)
+{
+    struct pml_owner *owner = calloc(1, sizeof *owner);
+    if (!owner)
+        return NULL;
+    *owner = (struct pml_owner){.code = code, .line = line, .kind = kind, .index = -1, .around = around};
+    if (around)
+        around->inner++;
+    return owner;
+}
+
+/* ---- made with the GIL ---- */
+
+/* The array of a code's owners, as long as the tables of its lines. */
+static bool cover_lines(struct pml_code *code)
+{
+    const struct pml_linetable *table = code->subscribers ? code->subscriber[0]->table : NULL;
+    if (code->owner || !table)
+        return code->owner;
+    code->owner = calloc((size_t)table->lines, sizeof *code->owner);
+    if (code->owner) {
+        code->owner_line = table->first_line;
+        code->owners = table->lines;
+    }
+    return code->owner;
+}
+
+struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_owner *around)
+{
+    if (!cover_lines(code))
+        return NULL;
+    unsigned i = (unsigned)line - (unsigned)code->owner_line;
+    if (i >= (unsigned)code->owners)
+        return NULL;
+    for (struct pml_owner *owner = code->owner[i]; owner; owner = owner->next)
+        if (owner->around == around)
+            return owner;
+    struct pml_owner *owner = owner_new(code, line, PML_OWNER_LINE, around);
+    if (owner) {
+        owner->next = code->owner[i];
+        code->owner[i] = owner;
+    }
+    return owner;
+}
+
+static uint64_t groups_of(const struct pml_code *code)
+{
+    return code ? atomic_load_explicit(&code->groups, memory_order_relaxed) : 0;
+}
+
+struct pml_owner *pml_owner_outside(struct pml_owner *owner, uint64_t groups)
+{
+    if (!owner)
+        return NULL;
+    uint64_t own = groups_of(owner->code);
+    struct pml_owner *around = pml_owner_outside(owner->around, groups | own);
+    if (!(own & ~groups))
+        return around;
+    return around == owner->around ? owner : pml_owner_at(owner->code, owner->line, around);
+}
+
+/* ---- any thread ---- */
+
+const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group)
+{
+    if (owner->kind == PML_OWNER_AUTOGRAD)
+        return owner;
+    while (owner && !(groups_of(owner->code) >> group & 1))
+        owner = owner->around;
+    return owner;
+}
+
+struct pml_owner *pml_owner_in_backward(struct pml_owner *owner)
+{
+    pml_owners_lock();
+    if (!owner->in_backward)
+        owner->in_backward = owner_new(owner->code, owner->line, PML_OWNER_BACKWARD, owner->around);
+    struct pml_owner *backward = owner->in_backward;
+    pml_owners_unlock();
+    return backward;
+}
+
+static int free_index(void)
+{
+    for (int i = 0; i < numbered.count; i++)
+        if (!numbered.owner[i])
+            return i;
+    return -1;
+}
+
+/* A number for one more owner; those of owners that went away are used again once there are no others. */
+static int take_index(void)
+{
+    if (numbered.count < numbered.capacity)
+        return numbered.count++;
+    int index = free_index();
+    if (index >= 0)
+        return index;
+    int capacity = numbered.capacity ? numbered.capacity * 2 : 64;
+    struct pml_owner **grown = realloc(numbered.owner, (size_t)capacity * sizeof *grown);
+    if (!grown)
+        return -1;
+    numbered.owner = grown;
+    numbered.capacity = capacity;
+    return numbered.count++;
+}
+
+int pml_owner_index(struct pml_owner *owner)
+{
+    pml_owners_lock();
+    if (owner->index < 0 && (owner->index = take_index()) >= 0)
+        numbered.owner[owner->index] = owner;
+    int index = owner->index;
+    pml_owners_unlock();
+    return index;
+}
+
+struct pml_owner *pml_owner_of(int index)
+{
+    pml_owners_lock();
+    struct pml_owner *owner = index < numbered.count ? numbered.owner[index] : NULL;
+    pml_owners_unlock();
+    return owner;
+}
+
+/* ---- going away ---- */
+
+static void forget(struct pml_owner *owner)
+{
+    owner->code = NULL;
+    owner->next = forgotten;
+    forgotten = owner;
+}
+
+void pml_owners_forget_code(struct pml_code *code)
+{
+    for (int i = 0; i < code->owners; i++)
+        for (struct pml_owner *owner = code->owner[i], *next; owner; owner = next) {
+            next = owner->next;
+            if (owner->in_backward)
+                forget(owner->in_backward);
+            owner->in_backward = NULL;
+            forget(owner);
+        }
+    free(code->owner);
+    code->owner = NULL;
+    code->owners = 0;
+}
+
+static void owner_free(struct pml_owner *owner)
+{
+    if (owner->around)
+        owner->around->inner--;
+    if (owner->index >= 0)
+        numbered.owner[owner->index] = NULL;
+    free(owner);
+}
+
+static bool sweep_once(bool (*unused)(int index))
+{
+    bool any = false;
+    for (struct pml_owner **link = &forgotten; *link;) {
+        struct pml_owner *owner = *link;
+        if (owner->inner || (owner->index >= 0 && !unused(owner->index))) {
+            link = &owner->next;
+            continue;
+        }
+        *link = owner->next;
+        owner_free(owner);
+        any = true;
+    }
+    return any;
+}
+
+void pml_owners_sweep(bool (*unused)(int index))
+{
+    pml_owners_lock();
+    while (sweep_once(unused)) {
+    }
+    pml_owners_unlock();
+}

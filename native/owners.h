@@ -1,0 +1,72 @@
+/* Owners: the source lines that live blocks are charged to.
+ *
+ * An owner is a line of a profiled code object. Where its function was called by a function that other profilers count,
+ * the calling line is `around` it: each profiler finds its own innermost line by going outwards. Profilers that count
+ * both find it at once, so with one profiler an owner is a line, and recursion makes no new ones.
+ *
+ * Threads: owners are made with the GIL, by the thread that runs the line; `pml_owner_in_backward`, `pml_owner_index`
+ * and `pml_owner_of` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all devices are
+ * locked (holders.h): whoever holds one device's lock may follow the pointers.
+ */
+#ifndef PML_OWNERS_H
+#define PML_OWNERS_H
+
+#include "codemap.h"
+
+enum pml_owner_kind {
+    PML_OWNER_LINE,     /* allocated by the thread that runs the line */
+    PML_OWNER_BACKWARD, /* allocated by autograd's threads while the line waits for them */
+    PML_OWNER_AUTOGRAD, /* allocated by autograd's threads while several lines run that may wait */
+};
+
+struct pml_owner {
+    struct pml_code *code; /* NULL when it is gone */
+    int line;
+    enum pml_owner_kind kind;
+    _Atomic int index; /* -1: has never held anything */
+    int inner; /* owners that have this one around them */
+    struct pml_owner *around;
+    struct pml_owner *in_backward;
+    struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
+};
+
+/* Changes whenever it may change which profilers count a code object: frames then look again. */
+extern uint64_t pml_owners_version;
+
+/* The owner that the slow ways find or make; NULL when memory runs out, or where the code has no such line. */
+struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_owner *around);
+
+static inline struct pml_owner *pml_owner_at(struct pml_code *code, int line, struct pml_owner *around)
+{
+    unsigned i = (unsigned)line - (unsigned)code->owner_line;
+    struct pml_owner *owner = i < (unsigned)code->owners ? code->owner[i] : NULL;
+    return owner && owner->around == around ? owner : pml_owner_intern(code, line, around);
+}
+
+/* What of an owner's lines is not yet found by the profilers of a code that is called there. */
+struct pml_owner *pml_owner_outside(struct pml_owner *owner, uint64_t groups);
+
+/* The line that a profiler's group charges, or NULL. */
+const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int group);
+
+struct pml_owner *pml_owner_in_backward(struct pml_owner *owner);
+extern struct pml_owner pml_owner_autograd;
+
+/* A dense number, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in use. */
+int pml_owner_index(struct pml_owner *owner);
+struct pml_owner *pml_owner_of(int index);
+
+static inline int pml_owner_number(struct pml_owner *owner)
+{
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    return index >= 0 ? index : pml_owner_index(owner);
+}
+
+/* A code object is gone: its owners stay until `unused` says that they hold nothing. All devices are locked. */
+void pml_owners_forget_code(struct pml_code *code);
+void pml_owners_sweep(bool (*unused)(int index));
+
+void pml_owners_lock(void);
+void pml_owners_unlock(void);
+
+#endif

@@ -1,0 +1,120 @@
+/* Pictures (see picture.h). */
+#include "picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct pml_peak *peak_of(struct pml_picture *picture, int device)
+{
+    struct pml_peak *peak = picture->device[device];
+    if (peak)
+        return peak;
+    peak = picture->device[device] = calloc(1, sizeof *peak);
+    if (!peak) {
+        picture->failed = true;
+        return NULL;
+    }
+    peak->peak = -1;
+    peak->epoch = 1;
+    return peak;
+}
+
+static bool cover(struct pml_peak *peak, int index)
+{
+    if (index < peak->marks)
+        return true;
+    int marks = peak->marks ? peak->marks : 32;
+    while (marks <= index)
+        marks *= 2;
+    struct pml_mark *grown = realloc(peak->mark, (size_t)marks * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + peak->marks, 0, (size_t)(marks - peak->marks) * sizeof *grown);
+    peak->mark = grown;
+    peak->marks = marks;
+    return true;
+}
+
+void pml_picture_touch(struct pml_picture *picture, int device, int index, int64_t bytes)
+{
+    struct pml_peak *peak = picture->device[device];
+    if (!peak || peak->kept)
+        return;
+    if (!cover(peak, index))
+        picture->failed = true;
+    else if (peak->mark[index].epoch != peak->epoch)
+        peak->mark[index] = (struct pml_mark){bytes, peak->epoch};
+}
+
+struct pml_holder pml_holder_of(int group, const struct pml_owner *owner)
+{
+    struct pml_holder holder = {.code = NULL};
+    const struct pml_owner *found = owner ? pml_owner_resolve(owner, group) : NULL;
+    if (found) {
+        holder.code = found->code ? found->code->key : NULL;
+        holder.line = found->line;
+        holder.kind = owner->kind;
+    }
+    return holder;
+}
+
+void pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner)
+{
+    struct pml_peak *peak = peak_of(picture, device);
+    if (!peak)
+        return;
+    pml_series_add(&peak->series, value);
+    if (value <= peak->peak)
+        return;
+    peak->peak = value;
+    peak->epoch++;
+    peak->kept = false;
+    peak->at = pml_holder_of(picture->group, owner);
+}
+
+int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes)
+{
+    bool marked = index < peak->marks && peak->mark[index].epoch == peak->epoch;
+    return marked ? peak->mark[index].bytes : bytes;
+}
+
+bool pml_holder_append(struct pml_holder_list *list, int group, const struct pml_owner *owner, int64_t bytes)
+{
+    if (!bytes || !owner || !pml_owner_resolve(owner, group))
+        return true;
+    if ((list->count & (list->count - 1)) == 0) { /* 0 or a power of two: full */
+        size_t room = list->count ? (size_t)list->count * 2 : 1;
+        struct pml_holder *grown = realloc(list->holder, room * sizeof *grown);
+        if (!grown)
+            return false;
+        list->holder = grown;
+    }
+    struct pml_holder holder = pml_holder_of(group, owner);
+    holder.bytes = bytes;
+    list->holder[list->count++] = holder;
+    return true;
+}
+
+bool pml_holder_list_copy(struct pml_holder_list *to, const struct pml_holder_list *from)
+{
+    *to = (struct pml_holder_list){.count = 0};
+    if (from->count == 0)
+        return true;
+    to->holder = malloc((size_t)from->count * sizeof *to->holder);
+    if (!to->holder)
+        return false;
+    memcpy(to->holder, from->holder, (size_t)from->count * sizeof *to->holder);
+    to->count = from->count;
+    return true;
+}
+
+void pml_picture_forget(struct pml_picture *picture, int device)
+{
+    struct pml_peak *peak = picture->device[device];
+    picture->device[device] = NULL;
+    if (!peak)
+        return;
+    free(peak->mark);
+    free(peak->list.holder);
+    free(peak);
+}

@@ -1,0 +1,77 @@
+/* Pictures: who holds a device's memory at the highest moment in which functions of one profiler, or of one group of
+ * profilers, run. Taken in constant time per event:
+ *
+ * Each device of a picture has an *epoch*, which goes up with every new maximum, and each owner a mark: its bytes at the
+ * maximum, and the epoch they belong to. Before an owner's bytes change, its mark is brought up to the epoch; so at any
+ * later time an owner had at the maximum what its mark says, or, if its mark is older, what it holds now.
+ *
+ * Threads: what belongs to a device needs that device's lock (holders.h); the rest needs the GIL.
+ */
+#ifndef PML_PICTURE_H
+#define PML_PICTURE_H
+
+#include <stdatomic.h>
+
+#include "meter.h"
+#include "owners.h"
+#include "series.h"
+
+#define PML_MAX_GROUPS 64
+
+/* Bytes of a line; `code` is the code object's address, only to be compared, NULL for autograd's and at no line. */
+struct pml_holder {
+    const void *code;
+    int line;
+    enum pml_owner_kind kind;
+    int64_t bytes;
+};
+
+struct pml_holder_list {
+    int count;
+    struct pml_holder *holder;
+};
+
+struct pml_mark {
+    int64_t bytes;
+    uint64_t epoch;
+};
+
+/* One device in one picture. */
+struct pml_peak {
+    int64_t peak; /* -1: nothing seen */
+    uint64_t epoch;
+    bool kept; /* the holders are in the list, not in the marks */
+    struct pml_holder at; /* the line that ran */
+    int marks;
+    struct pml_mark *mark; /* by the owner's index */
+    struct pml_holder_list list;
+    struct pml_series series;
+};
+
+struct pml_picture {
+    int group;     /* its bit in `pml_code.groups` while it is active, or -1 */
+    int recorders; /* how many record */
+    bool failed;   /* memory ran out, or too many profilers ran: figures are incomplete */
+    _Atomic int open; /* frames that count */
+    struct pml_peak *device[PML_MAX_DEVICES];
+    struct pml_failures *failures; /* failures.c */
+};
+
+/* An owner's bytes are about to change from `bytes`. */
+void pml_picture_touch(struct pml_picture *picture, int device, int index, int64_t bytes);
+/* The device's value now, while functions run that the picture is of. `owner` may be NULL. */
+void pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner);
+
+/* What an owner held at the peak, if it holds `bytes` now. */
+int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes);
+
+/* The line that a group charges for an owner (NULL: none). */
+struct pml_holder pml_holder_of(int group, const struct pml_owner *owner);
+/* Append what the owner's line is for a group. Nothing if the group does not count it; false when memory runs out. */
+bool pml_holder_append(struct pml_holder_list *list, int group, const struct pml_owner *owner, int64_t bytes);
+
+bool pml_holder_list_copy(struct pml_holder_list *to, const struct pml_holder_list *from);
+
+void pml_picture_forget(struct pml_picture *picture, int device);
+
+#endif

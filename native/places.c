@@ -1,0 +1,130 @@
+/* Places (see places.h). */
+#include "places.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
+
+static _Thread_local struct {
+    struct pml_place *place;
+    enum thread_kind kind;
+} here;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct pml_place places = {.next = &places, .prev = &places};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_end;
+
+void pml_places_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void pml_places_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+void pml_place_release(struct pml_place *place)
+{
+    if (!place)
+        return;
+    pml_places_lock();
+    bool last = --place->references == 0;
+    if (last) {
+        place->next->prev = place->prev;
+        place->prev->next = place->next;
+    }
+    pml_places_unlock();
+    if (last)
+        free(place);
+}
+
+static void leave_thread(void *place)
+{
+    here.place = NULL;
+    pml_place_release(place);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&thread_end, leave_thread);
+}
+
+static struct pml_place *place_new(void)
+{
+    struct pml_place *place = calloc(1, sizeof *place);
+    if (!place)
+        return NULL;
+    pthread_once(&once, make_key);
+    if (pthread_setspecific(thread_end, place)) {
+        free(place);
+        return NULL;
+    }
+    pml_places_lock();
+    place->references = 1;
+    place->next = places.next;
+    place->prev = &places;
+    places.next->prev = place;
+    places.next = place;
+    pml_places_unlock();
+    return place;
+}
+
+struct pml_place *pml_place_retain(void)
+{
+    if (!here.place && !(here.place = place_new()))
+        return NULL;
+    pml_places_lock();
+    here.place->references++;
+    pml_places_unlock();
+    return here.place;
+}
+
+/* PyTorch names the threads that run the backward pass of a device. */
+static enum thread_kind kind_of_thread(void)
+{
+#ifdef __linux__
+    static const char prefix[] = "pt_autograd_";
+    char name[17] = "";
+    if (prctl(PR_GET_NAME, name) == 0 && strncmp(name, prefix, sizeof prefix - 1) == 0)
+        return AUTOGRAD;
+#endif
+    return OTHER;
+}
+
+/* The only line that some thread runs; the common owner if there are several; NULL if there is none. */
+static struct pml_owner *only_line(void)
+{
+    struct pml_owner *found = NULL;
+    pml_places_lock();
+    for (struct pml_place *place = places.next; place != &places; place = place->next) {
+        struct pml_owner *owner = atomic_load_explicit(&place->owner, memory_order_acquire);
+        if (owner)
+            found = found ? &pml_owner_autograd : owner;
+    }
+    pml_places_unlock();
+    return found;
+}
+
+static struct pml_owner *waiting_line(void)
+{
+    struct pml_owner *owner = only_line();
+    return owner && owner != &pml_owner_autograd ? pml_owner_in_backward(owner) : owner;
+}
+
+struct pml_owner *pml_place_owner(void)
+{
+    struct pml_place *place = here.place;
+    struct pml_owner *owner = place ? atomic_load_explicit(&place->owner, memory_order_relaxed) : NULL;
+    if (owner)
+        return owner;
+    if (here.kind == UNKNOWN)
+        here.kind = kind_of_thread();
+    return here.kind == AUTOGRAD ? waiting_line() : NULL;
+}

@@ -1,0 +1,37 @@
+/* Places: which line each thread runs now, for whoever is told of an allocation on that thread or on autograd's.
+ *
+ * Threads: a thread's own place is read by it without any lock; other threads' places only with a mutex, a leaf. A
+ * place is owned by its thread and by the stack of frames that writes to it, and goes away with the last of them.
+ */
+#ifndef PML_PLACES_H
+#define PML_PLACES_H
+
+#include <stdatomic.h>
+
+#include "owners.h"
+
+struct pml_place {
+    struct pml_place *next;
+    struct pml_place *prev;
+    int references;
+    _Atomic(struct pml_owner *) owner; /* NULL: no profiled function runs */
+};
+
+/* This thread's place, with one more reference; NULL when memory runs out. */
+struct pml_place *pml_place_retain(void);
+void pml_place_release(struct pml_place *place);
+
+static inline void pml_place_set(struct pml_place *place, struct pml_owner *owner)
+{
+    if (place)
+        atomic_store_explicit(&place->owner, owner, memory_order_release);
+}
+
+/* The owner of what this thread allocates: the line that it runs; on autograd's threads the line that waits for them;
+ * NULL elsewhere. The device's lock is held. */
+struct pml_owner *pml_place_owner(void);
+
+void pml_places_lock(void);
+void pml_places_unlock(void);
+
+#endif
