@@ -5,6 +5,8 @@ static void keep_lower(struct pml_stretch *into, const struct pml_stretch *more)
 {
     if (into->low > more->low)
         into->low = more->low;
+    if (into->level_low > more->level_low)
+        into->level_low = more->level_low;
     if (into->reserved_low > more->reserved_low)
         into->reserved_low = more->reserved_low;
 }
@@ -54,6 +56,7 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
     struct pml_stretch run = {
         .runs = 1,
         .low = end->live_known ? end->live : end->level[PML_ALLOCATED],
+        .level_low = end->level[PML_ALLOCATED],
         .reserved_low = end->level[PML_RESERVED],
         .net = end->level[PML_ALLOCATED] - span->start[PML_ALLOCATED],
         .reserved_net = end->level[PML_RESERVED] - span->start[PML_RESERVED],

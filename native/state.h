@@ -99,7 +99,7 @@ struct PmlTracer {
 };
 
 /* growth_tuple.c: a line's later runs as a plain tuple, or None. A new reference. */
-PyObject *pml_growth_tuple(const struct pml_growth *growth, int slot);
+PyObject *pml_growth_tuple(const struct pml_growth *growth, const void *code, int line, int slot);
 
 /* saved_tracer.c: what autograd keeps. */
 PyObject *pml_tracer_saved(PyObject *tracer, PyObject *unused);

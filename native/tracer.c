@@ -180,11 +180,11 @@ static PyObject *extra_tuple(const struct pml_linetable *table, const struct pml
     return tuple;
 }
 
-static PyObject *stats_tuple(const struct pml_linetable *table, int line, int slot)
+static PyObject *stats_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
 {
     const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
-    PyObject *growth = extra ? pml_growth_tuple(pml_linetable_growth(table, line, slot), slot) : NULL;
+    PyObject *growth = extra ? pml_growth_tuple(pml_linetable_growth(table, line, slot), code, line, slot) : NULL;
     if (!growth) {
         Py_XDECREF(extra);
         return NULL;
@@ -197,23 +197,23 @@ static PyObject *stats_tuple(const struct pml_linetable *table, int line, int sl
                          extra, growth);
 }
 
-static int set_slot(PyObject *dict, const struct pml_linetable *table, int line, int slot)
+static int set_slot(PyObject *dict, const void *code, const struct pml_linetable *table, int line, int slot)
 {
     if (!pml_linetable_stats(table, line, slot))
         return 0;
     PyObject *key = PyLong_FromLong(slot == PML_TARGET_SLOT ? -1 : slot - 1);
-    PyObject *stats = key ? stats_tuple(table, line, slot) : NULL;
+    PyObject *stats = key ? stats_tuple(code, table, line, slot) : NULL;
     int result = stats ? PyDict_SetItem(dict, key, stats) : -1;
     Py_XDECREF(key);
     Py_XDECREF(stats);
     return result;
 }
 
-static PyObject *slots_dict(const struct pml_linetable *table, int line)
+static PyObject *slots_dict(const void *code, const struct pml_linetable *table, int line)
 {
     PyObject *dict = PyDict_New();
     for (int slot = 0; dict && slot <= PML_MAX_DEVICES; slot++)
-        if (set_slot(dict, table, line, slot) < 0)
+        if (set_slot(dict, code, table, line, slot) < 0)
             Py_CLEAR(dict);
     return dict;
 }
@@ -234,13 +234,13 @@ static PyObject *charged_tuple(uint64_t charged)
     return tuple;
 }
 
-static int append_line(PyObject *list, const struct pml_linetable *table, int index)
+static int append_line(PyObject *list, const void *code, const struct pml_linetable *table, int index)
 {
     int line = table->first_line + index;
     if (!table->hits[index] && !table->charged[index])
         return 0;
     PyObject *charged = charged_tuple(table->charged[index]);
-    PyObject *slots = charged ? slots_dict(table, line) : NULL;
+    PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
     PyObject *row = NULL;
     if (slots)
         row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->hits[index], charged, slots);
@@ -255,7 +255,7 @@ static PyObject *code_tuple(PyObject *code, const struct pml_subscriber *sub)
 {
     PyObject *lines = PyList_New(0);
     for (int i = 0; lines && i < sub->table->lines; i++)
-        if (append_line(lines, sub->table, i) < 0)
+        if (append_line(lines, code, sub->table, i) < 0)
             Py_CLEAR(lines);
     return lines ? Py_BuildValue("(OKN)", code, (unsigned long long)sub->calls, lines) : NULL;
 }

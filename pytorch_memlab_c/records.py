@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import records_json
 from .device_names import TARGET, parse_view, slot_name
+from .growth import History
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .render.files import write_file
 from .render.frame import build_frame
+from .render.kinds import kind_frame
+from .saved import SavedLines, SavedSnapshot, by_code
 from .sources import Source, def_line, source_of
 from .tables import build_tables
 
@@ -41,6 +44,13 @@ class LineRecords:
     device: str | None = None
     target: str | None = None
     notes: tuple[str, ...] = ()
+    #: Whether what autograd saves was counted.
+    saved: bool = False
+
+    @property
+    def recorded_columns(self) -> tuple[str, ...]:
+        """The columns that are there only because they were asked for."""
+        return (*self.extra_columns, "saved") if self.saved else self.extra_columns
 
     @classmethod
     def from_snapshot(
@@ -53,27 +63,35 @@ class LineRecords:
         device: Any = None,
         target: Any = None,
         notes: Iterable[str] = (),
+        saved: SavedSnapshot | None = None,
     ) -> LineRecords:
         """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
 
         ``names`` maps to a qualname or ``(qualname, module)``, ``sources`` to what ``source_of``
         gave at registration (looked up now where missing). Both are keyed by ``id(code)``, or by
         the code object: but code objects of two files can be equal, their ids cannot.
-        ``extra_columns`` are the names of ``Stats.extra``; ``notes`` are shown below the tables.
+        ``extra_columns`` are the names of ``Stats.extra``; ``notes`` are shown below the tables;
+        ``saved`` is what ``Tracer.saved()`` gave, None where it was not counted.
 
         Raises:
             ValueError: ``device`` or ``target`` names no device.
         """
+        kept = by_code(saved or ())
         return cls(
-            tuple(_function_record(entry, names or {}, sources or {}) for entry in snapshot),
+            tuple(_function_record(entry, names or {}, sources or {}, kept) for entry in snapshot),
             tuple(extra_columns),
             _named_view(device),
             _named_view(target),
             tuple(notes),
+            saved is not None,
         )
 
     def to_dataframe(
-        self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+        self,
+        func: Any = None,
+        columns: str | Iterable[str] | None = None,
+        device: Any = None,
+        kind: str = "lines",
     ) -> pandas.DataFrame:
         """One row a source line (with ``device="all"``: a line and device that allocated).
 
@@ -85,17 +103,24 @@ class LineRecords:
             func: a function, its qualname, or a list of them; None: all.
             columns: names as ``columns.check_columns`` takes them; None: the device's defaults.
             device: "target", "all", "cpu", "cuda:N"; None: the records' own view.
+            kind: "lines"; "growth": a line's first and later runs apart, and whether it keeps growing; "saved": what
+                autograd kept for backward. ``columns`` is for "lines" alone.
 
         Raises:
-            ValueError: unknown function, column or device, or a column that was not recorded.
+            ValueError: unknown function, column, device or kind, or a column that was not recorded.
         """
+        if kind != "lines":
+            return kind_frame(self, kind, func, device)
         return build_frame(self, func, columns, device)
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
         from .render.text import render_text
 
-        return render_text(build_tables(self, func, columns, device), self.notes)
+        from .render.sections import sections_text
+
+        text = render_text(build_tables(self, func, columns, device), self.notes)
+        return text + sections_text(self, func, device)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """All records as JSON text with a version field; written to ``path`` too, whole or not."""
@@ -138,8 +163,10 @@ class LineRecords:
     ) -> str:
         """One HTML page that needs no network; written to ``path`` too, whole or not at all."""
         from .render.html import render_page
+        from .render.sections import sections_html
 
         text = render_page(build_tables(self, func, columns, device), self.notes)
+        text = text.replace("</body>", f"{sections_html(self, func, device)}\n</body>", 1)
         if path is not None:
             write_file(path, text)
         return text
@@ -160,6 +187,7 @@ def _function_record(
     entry: tuple[CodeType, int, Iterable[RawLine]],
     names: Mapping[Any, Name],
     sources: Mapping[Any, Source | None],
+    saved: Mapping[int, SavedLines],
 ) -> FunctionRecord:
     code, calls, raw_lines = entry
     name = _look_up(names, code) or getattr(code, "co_qualname", code.co_name)
@@ -177,12 +205,19 @@ def _function_record(
         def_row,
         None if text is None else tuple(text),
         calls,
-        _line_records(raw_lines, code.co_firstlineno, def_row),
+        _line_records(raw_lines, code.co_firstlineno, def_row, saved.get(id(code), {})),
         code,
     )
 
 
-def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -> tuple[LineRecord, ...]:
+def _stats(values: Sequence[Any]) -> Stats:
+    stats = Stats(*values)
+    return stats._replace(growth=History.of(stats.growth))
+
+
+def _line_records(
+    raw_lines: Iterable[RawLine], first_line: int, def_row: int, saved: SavedLines
+) -> tuple[LineRecord, ...]:
     """The lines by number, with what was recorded on the first decorator's line on the def's."""
     by_line: dict[int, LineRecord] = {}
     for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
@@ -190,7 +225,8 @@ def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -
             def_row if lineno == first_line else lineno,
             hits,
             tuple(slot_name(slot) for slot in charged),
-            {slot_name(slot): Stats(*values) for slot, values in stats.items()},
+            {slot_name(slot): _stats(values) for slot, values in stats.items()},
+            saved.get(lineno, {}),
         )
         entry = by_line.get(line.line)
         by_line[line.line] = line if entry is None else merge_entry(entry, line)

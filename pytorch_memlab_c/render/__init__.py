@@ -28,13 +28,18 @@ class RecordsDisplay:
         """Arguments and errors as for ``LineRecords.to_dataframe``; all is checked here."""
         self._tables = build_tables(records, func, columns, device)
         self._notes = records.notes
+        self._records, self._func, self._device = records, func, device
 
     def __str__(self) -> str:
-        return render_text(self._tables, self._notes)
+        from .sections import sections_text
+
+        return render_text(self._tables, self._notes) + sections_text(self._records, self._func, self._device)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from .html import render_fragment
 
-        return render_fragment(self._tables, self._notes)
+        from .sections import sections_html
+
+        return render_fragment(self._tables, self._notes) + sections_html(self._records, self._func, self._device)

@@ -44,7 +44,7 @@ def _shared_columns(
 ) -> tuple[str, ...]:
     """One set of columns for all rows: those asked for, or the defaults of all devices in it."""
     if columns is not None:
-        return require_recorded(columns, records.extra_columns)
+        return require_recorded(columns, records.recorded_columns)
     tables = build_tables(records, func, (), device)
     ran = [table for table in tables if table.ran]
     return default_columns_for(chain.from_iterable(t.devices for t in ran or tables))
