@@ -174,15 +174,42 @@ static bool wants(const struct pml_subscriber *sub)
     return sub->saved && sub->recorder->recording;
 }
 
-/* The innermost frame of this thread that anyone wants this of. */
-static const struct pml_frame *frame_to_charge(void)
+static bool anyone_wants(const struct pml_code *code)
+{
+    for (int s = 0; code && s < code->subscribers; s++)
+        if (wants(code->subscriber[s]))
+            return true;
+    return false;
+}
+
+/* The line that something is counted for. */
+struct charge {
+    const struct pml_code *code; /* NULL: none */
+    int line;
+    uint64_t epoch;   /* when its outermost call began */
+    uint64_t segment; /* when this run of it began */
+};
+
+/* The innermost line of this thread that anyone wants this of. */
+static struct charge line_of_thread(void)
 {
     const struct pml_stack *stack = pml_stack_of_thread();
-    for (int i = stack ? stack->depth - 1 : -1; i >= 0; i--)
-        for (int s = 0; s < stack->frame[i]->code->subscribers; s++)
-            if (wants(stack->frame[i]->code->subscriber[s]))
-                return stack->frame[i];
-    return NULL;
+    for (int i = stack ? stack->depth - 1 : -1; i >= 0; i--) {
+        const struct pml_frame *frame = stack->frame[i];
+        if (anyone_wants(frame->code))
+            return (struct charge){frame->code, frame->line, frame->window.epoch, frame->segment};
+    }
+    return (struct charge){.code = NULL};
+}
+
+/* On autograd's own threads, which are not traced, it is the line that waits for them. */
+static struct charge line_to_charge(const struct pml_saved_tensor *tensor)
+{
+    struct charge charge = line_of_thread();
+    for (const struct pml_owner *o = charge.code ? NULL : tensor->waiting; o && !charge.code; o = o->around)
+        if (anyone_wants(o->code))
+            charge = (struct charge){o->code, o->line, 1, pml_moment_now()};
+    return charge;
 }
 
 static struct pml_saved_figures *figures_at(struct pml_saved_table *table, int device, int line)
@@ -226,62 +253,62 @@ static void add_to_run(struct pml_saved_figures *f, uint64_t run, int64_t size)
         f->run_max = f->run_now;
 }
 
-static void count_kept(struct known *block, const struct pml_frame *frame, struct pml_saved_table *table,
+static void count_kept(struct known *block, const struct charge *charge, struct pml_saved_table *table,
                        enum pml_saved_kind kind)
 {
-    struct pml_saved_figures *f = figures_at(table, block->device, frame->line);
-    if (!f || counted(block, table->group) || !own(block, table, frame->line, kind))
+    struct pml_saved_figures *f = figures_at(table, block->device, charge->line);
+    if (!f || counted(block, table->group) || !own(block, table, charge->line, kind))
         return;
     f->now[kind] += block->size;
     if (f->peak[kind] < f->now[kind])
         f->peak[kind] = f->now[kind];
     if (kind == PML_SAVED_ACTIVATION)
-        add_to_run(f, frame->segment, block->size);
+        add_to_run(f, charge->segment, block->size);
 }
 
-static void count_hooked(const struct known *block, const struct pml_frame *frame, struct pml_saved_table *table)
+static void count_hooked(const struct known *block, const struct charge *charge, struct pml_saved_table *table)
 {
-    struct pml_saved_figures *f = figures_at(table, block->device, frame->line);
+    struct pml_saved_figures *f = figures_at(table, block->device, charge->line);
     if (!f)
         return;
-    f->hooks_now = (f->epoch == frame->window.epoch ? f->hooks_now : 0) + block->size;
-    f->epoch = frame->window.epoch;
+    f->hooks_now = (f->epoch == charge->epoch ? f->hooks_now : 0) + block->size;
+    f->epoch = charge->epoch;
     if (f->hooks_max < f->hooks_now)
         f->hooks_max = f->hooks_now;
 }
 
-static enum pml_saved_kind kind_of(const struct known *block, const struct pml_frame *frame, bool backward)
+static enum pml_saved_kind kind_of(const struct known *block, const struct charge *charge, bool backward)
 {
     if (block->parameter)
         return PML_SAVED_PARAMETER;
-    if (block->born < frame->window.epoch)
+    if (block->born < charge->epoch)
         return PML_SAVED_INPUT;
     return backward ? PML_SAVED_BACKWARD : PML_SAVED_ACTIVATION;
 }
 
-static void count_block(struct known *block, const struct pml_frame *frame, const struct pml_saved_tensor *tensor)
+static void count_block(struct known *block, const struct charge *charge, const struct pml_saved_tensor *tensor)
 {
-    enum pml_saved_kind kind = kind_of(block, frame, tensor->backward);
+    enum pml_saved_kind kind = kind_of(block, charge, tensor->backward);
     bool hooked = tensor->hooked && kind == PML_SAVED_ACTIVATION;
-    if (hooked && block->hooked == frame->window.epoch)
+    if (hooked && block->hooked == charge->epoch)
         return;
     if (hooked)
-        block->hooked = frame->window.epoch;
-    for (int s = 0; s < frame->code->subscribers; s++) {
-        const struct pml_subscriber *sub = frame->code->subscriber[s];
+        block->hooked = charge->epoch;
+    for (int s = 0; s < charge->code->subscribers; s++) {
+        const struct pml_subscriber *sub = charge->code->subscriber[s];
         if (!wants(sub))
             continue;
         if (hooked)
-            count_hooked(block, frame, sub->saved);
+            count_hooked(block, charge, sub->saved);
         else
-            count_kept(block, frame, sub->saved, kind);
+            count_kept(block, charge, sub->saved, kind);
     }
 }
 
 /* What was made in the line itself is no parameter; of the rest each block is asked about once. */
-static bool must_ask(const struct known *block, const struct pml_frame *frame)
+static bool must_ask(const struct known *block, const struct charge *charge)
 {
-    return !block->asked && block->born < frame->segment;
+    return !block->asked && block->born < charge->segment;
 }
 
 static struct known *known_or_new(const struct pml_saved_tensor *tensor)
@@ -290,24 +317,36 @@ static struct known *known_or_new(const struct pml_saved_tensor *tensor)
     return block ? block : insert(tensor->storage, tensor->bytes, tensor->device, 0);
 }
 
+/* Without the mutex, as Python is asked: the tensor lives meanwhile, but the table may change. */
+static bool ask(const struct pml_saved_tensor *tensor)
+{
+    pml_saved_unlock();
+    bool parameter = pml_saved_is_parameter && pml_saved_is_parameter(tensor->handle);
+    pml_saved_lock();
+    return parameter;
+}
+
+static struct known *block_of(const struct pml_saved_tensor *tensor, const struct charge *charge)
+{
+    struct known *block = known_or_new(tensor);
+    if (!block || !must_ask(block, charge))
+        return block;
+    bool parameter = ask(tensor);
+    block = known_or_new(tensor);
+    if (block) {
+        block->asked = true;
+        block->parameter = parameter;
+    }
+    return block;
+}
+
 void pml_saved_note(const struct pml_saved_tensor *tensor)
 {
     pml_saved_lock();
-    const struct pml_frame *frame = frame_to_charge();
-    struct known *block = frame ? known_or_new(tensor) : NULL;
-    if (block && must_ask(block, frame)) {
-        pml_saved_unlock();
-        bool parameter = pml_saved_is_parameter && pml_saved_is_parameter(tensor->handle);
-        pml_saved_lock();
-        frame = frame_to_charge();
-        block = frame ? known_or_new(tensor) : NULL; /* the tensor lives, but the table may have changed */
-        if (block) {
-            block->asked = true;
-            block->parameter = parameter;
-        }
-    }
+    struct charge charge = line_to_charge(tensor);
+    struct known *block = charge.code ? block_of(tensor, &charge) : NULL;
     if (block)
-        count_block(block, frame, tensor);
+        count_block(block, &charge, tensor);
     pml_saved_unlock();
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "framestack.h"
+#include "owners.h"
 
 enum pml_saved_kind {
     PML_SAVED_ACTIVATION, /* made by the profiled functions while they ran */
@@ -55,6 +56,7 @@ struct pml_saved_tensor {
     int device;          /* a meter slot, likewise */
     bool hooked;         /* the program's own hooks take it over */
     bool backward;       /* backward is running on this thread */
+    const struct pml_owner *waiting; /* on autograd's threads, the line that waits for them; or NULL */
     const void *handle;  /* for `pml_saved_is_parameter` */
 };
 

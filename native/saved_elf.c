@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "elf_got.h"
+#include "places.h"
 #include "saved.h"
 
 #define WORDS 12 /* of an object, looked at to find a pointer; the objects are larger */
@@ -87,6 +88,12 @@ static int slot_of(const int8_t device[2])
     return device[0] == C10_CUDA && device[1] >= 0 && 1 + device[1] < PML_MAX_DEVICES ? 1 + device[1] : -1;
 }
 
+static const struct pml_owner *waiting_line(bool backward)
+{
+    const struct pml_owner *owner = backward ? pml_place_owner() : NULL;
+    return owner && owner->kind == PML_OWNER_BACKWARD ? owner : NULL;
+}
+
 /* Tensors without memory of their own (undefined, sparse, meta, fake) have none to be kept. */
 static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 {
@@ -97,13 +104,15 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
     int8_t device[2];
     read_device(storage, device);
     int slot = slot_of(device);
+    bool backward = graph_task() >= 0;
     *tensor = (struct pml_saved_tensor){
         .storage = word(storage, memory_at),
         .bytes = (int64_t)(intptr_t)word(storage, bytes_at),
         .device = slot,
         .hooked = pml_saved_hooks_are_set(),
-        .backward = graph_task() >= 0,
+        .backward = backward,
         .handle = handle,
+        .waiting = waiting_line(backward),
     };
     return slot >= 0 && tensor->storage && tensor->bytes > 0;
 }
@@ -111,8 +120,7 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 static void note(const void *handle)
 {
     struct pml_saved_tensor tensor;
-    if (atomic_load_explicit(&pml_saved_following, memory_order_relaxed) && pml_stack_of_thread() &&
-        describe(handle, &tensor))
+    if (atomic_load_explicit(&pml_saved_following, memory_order_relaxed) && describe(handle, &tensor))
         pml_saved_note(&tensor);
 }
 

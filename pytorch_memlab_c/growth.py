@@ -54,8 +54,8 @@ class History(NamedTuple):
         """From the plain tuple or list of a snapshot or a JSON file."""
         if raw is None:
             return None
-        *figures, runs, calls = raw
-        return cls(*figures, _stretches(runs), _stretches(calls))
+        history = cls(*raw)
+        return history._replace(runs=_stretches(history.runs), calls=_stretches(history.calls))
 
 
 class Growth(NamedTuple):

@@ -57,7 +57,7 @@ class Stats(NamedTuple):
 
 
 #: A device on which nothing has happened.
-NOTHING = Stats(*[0] * 13)
+NOTHING = Stats._make([*[0] * 13, None, None])
 #: The fields that are maxima over runs.
 MAXIMA = tuple(name for name in Stats._fields if name.endswith(("_peak", "_current")))
 

@@ -115,9 +115,8 @@ class LineRecords:
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
-        from .render.text import render_text
-
         from .render.sections import sections_text
+        from .render.text import render_text
 
         text = render_text(build_tables(self, func, columns, device), self.notes)
         return text + sections_text(self, func, device)

@@ -39,7 +39,6 @@ class RecordsDisplay:
 
     def _repr_html_(self) -> str:
         from .html import render_fragment
-
         from .sections import sections_html
 
         return render_fragment(self._tables, self._notes) + sections_html(self._records, self._func, self._device)
