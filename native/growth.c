@@ -55,8 +55,8 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
 {
     struct pml_stretch run = {
         .runs = 1,
-        .low = end->live_known ? end->live : end->level[PML_ALLOCATED],
-        .level_low = end->level[PML_ALLOCATED],
+        .low = span->live_known ? span->live : span->start[PML_ALLOCATED],
+        .level_low = span->start[PML_ALLOCATED],
         .reserved_low = end->level[PML_RESERVED],
         .net = end->level[PML_ALLOCATED] - span->start[PML_ALLOCATED],
         .reserved_net = end->level[PML_RESERVED] - span->start[PML_RESERVED],
@@ -67,7 +67,7 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
     if (!first && growth->freed_gap < freed - growth->freed)
         growth->freed_gap = freed - growth->freed;
     growth->freed = freed;
-    growth->live = end->live_known && (first || growth->live);
+    growth->live = span->live_known && (first || growth->live);
     append(&growth->runs, &run);
     if (first || growth->epoch != epoch)
         append(&growth->calls, &run);

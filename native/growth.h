@@ -14,9 +14,9 @@
 
 struct pml_stretch {
     int64_t runs;
-    int64_t low;          /* the lowest value at the end of a run: bytes that the line holds, or else the level */
+    int64_t low;          /* the lowest value at the start of a run: bytes that the line holds, or else the level */
     int64_t level_low;    /* the same of the device's allocated level */
-    int64_t reserved_low; /* and of its reserved bytes */
+    int64_t reserved_low; /* the lowest of its reserved bytes, at the end of a run */
     int64_t net;          /* bytes allocated minus freed in its runs */
     int64_t reserved_net;
 };

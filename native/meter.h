@@ -26,8 +26,6 @@ struct pml_levels {
     int64_t level[PML_METRICS];
     int64_t gross;
     int64_t count;
-    bool live_known;
-    int64_t live; /* bytes that the line which runs holds itself (holders.h); not read by the meter */
 };
 
 /* One device inside one window: the highest level of each metric so far, and the levels at its start. */
@@ -36,6 +34,8 @@ struct pml_span {
     int64_t start[PML_METRICS];
     int64_t gross;
     int64_t count;
+    bool live_known;
+    int64_t live; /* bytes that the line which runs held at its start (holders.h); not the meter's */
 };
 
 /* A stretch of time with its own running maximum. Linked into the list of open windows while it is the innermost

@@ -81,6 +81,17 @@ static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
         pml_segment_recount(frame);
 }
 
+/* What the line holds itself as it begins; only where pictures are taken is it known (holders.h). */
+static void read_live(struct pml_frame *frame)
+{
+    for (int d = 0; d < frame->window.devices; d++) {
+        struct pml_span *span = &frame->window.span[d];
+        bool known = frame->groups && frame->owner && pml_meter_used(d);
+        span->live = known ? pml_holders_live(d, frame->owner) : -1;
+        span->live_known = span->live >= 0;
+    }
+}
+
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
 {
     struct pml_window *window = &frame->window;
@@ -100,6 +111,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     if (sampled && !tracked)
         lose_sample(frame->code);
     own_line(frame, outer);
+    read_live(frame);
 }
 
 static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
@@ -120,21 +132,11 @@ static void note_freed(const struct pml_frame *frame, const struct pml_levels *e
             pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
 }
 
-/* What the line that ends holds itself; only pictures have it known (holders.h). */
-static void read_live(int device, const struct pml_frame *frame, struct pml_levels *end)
-{
-    bool known = frame->groups && frame->owner && pml_meter_used(device);
-    end->live = known ? pml_holders_live(device, frame->owner) : -1;
-    end->live_known = end->live >= 0;
-}
-
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)
 {
     struct pml_levels ends[PML_MAX_DEVICES];
-    for (int d = 0; d < frame->window.devices; d++) {
+    for (int d = 0; d < frame->window.devices; d++)
         pml_meter_read(d, &ends[d]);
-        read_live(d, frame, &ends[d]);
-    }
     if (!only)
         note_freed(frame, ends);
     for (int i = 0; i < frame->code->subscribers; i++) {

@@ -1,7 +1,7 @@
 """Which lines keep more memory on every run: a leak, told apart from set-up, caches and what is given back.
 
 A line's first run is set-up and is left out. Of the later ones the engine keeps a history: stretches of equally many
-runs, each with the lowest value at the end of a run. A line is *growing* if that low keeps rising to the end, and does
+runs, each with the lowest value at the start of a run. A line is *growing* if that low keeps rising to the end, and does
 not slow down. Where blocks are followed, the value is what the line itself holds, the bytes that it allocated and that
 still live: so what another line frees again, and what other lines keep, does not count.
 """
@@ -22,7 +22,8 @@ GROWING, FREED_LATER, RESERVED = "growing", "freed later", "reserved"
 
 
 class Stretch(NamedTuple):
-    """Runs that followed each other. Bytes; ``*low`` are the lowest values at the end of a run."""
+    """Runs that followed each other. Bytes; ``low`` and ``level_low`` are the lowest at the start of a run,
+    ``reserved_low`` at its end."""
 
     runs: int
     low: int
