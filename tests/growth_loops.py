@@ -1,7 +1,7 @@
 """Loops that leak and loops that do not, to be run on one device under the profiler. The line that a report must mark has
 the comment `# grows`; no other line may be marked.
 
-Usage: growth_loops.py DEVICE; reports {loop: [lines marked, lines to be marked]}.
+Usage: growth_loops.py DEVICE; reports {way: {loop: the lines marked, and those to be marked}}.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from program_support import report
 
-from pytorch_memlab_c import LineProfiler
+from pytorch_memlab_c import LineProfiler, _native
 
 DEVICE = sys.argv[1]
 MIB = 2**20
@@ -291,12 +291,44 @@ def check(loop: Any, functions: tuple[Any, ...]) -> dict[str, Any]:
     return {"marked": code, "expected": expected, "bytes": [int(value) for value in marked["bytes_per_run"]]}
 
 
+def fragments() -> None:
+    for i in range(24):
+        big = tensor(20 + 4 * i)
+        big = None
+    del big
+
+
+def reuses() -> None:
+    for _ in range(24):
+        big = tensor(20)
+        big = None
+    del big
+
+
+def kinds(loop: Any) -> list[list[str]]:
+    torch.cuda.empty_cache()
+    with LineProfiler(loop, device=DEVICE) as profiler:
+        loop()
+    frame = profiler.to_dataframe(kind="growth").dropna(subset="growth")
+    return [[code.strip(), kind] for code, kind in zip(frame["code"], frame["growth"])]
+
+
+def check_all() -> dict[str, Any]:
+    results = {}
+    for loop, functions in LOOPS.items():
+        results[loop.__name__] = check(loop, functions)
+        STORE.clear()
+    return results
+
+
 def main() -> None:
     if DEVICE != "cpu":
         torch.empty(1, device=DEVICE)
-    for loop, functions in LOOPS.items():
-        report(**{loop.__name__: check(loop, functions)})
-        STORE.clear()
+    report(events=check_all())
+    if DEVICE != "cpu":
+        report(fragments=kinds(fragments), reuses=kinds(reuses))
+        _native.use_statistics_only(True)
+        report(statistics=check_all())
 
 
 if __name__ == "__main__":
