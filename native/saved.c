@@ -305,10 +305,10 @@ static void count_block(struct known *block, const struct charge *charge, const 
     }
 }
 
-/* What was made in the line itself is no parameter; of the rest each block is asked about once. */
+/* What was made in the line itself is no parameter; of the rest each block is asked about once, when it is first saved. */
 static bool must_ask(const struct known *block, const struct charge *charge)
 {
-    return !block->asked && block->born < charge->segment;
+    return !block->asked && !block->owners && block->born < charge->segment;
 }
 
 static struct known *known_or_new(const struct pml_saved_tensor *tensor)
