@@ -32,7 +32,9 @@ def forward_functions() -> list[Any]:
     """The functions of transformers' Llama that run in forward."""
     from transformers.models.llama import modeling_llama
 
-    classes = [c for c in vars(modeling_llama).values() if inspect.isclass(c) and c.__module__ == modeling_llama.__name__]
+    classes = [
+        c for c in vars(modeling_llama).values() if inspect.isclass(c) and c.__module__ == modeling_llama.__name__
+    ]
     forwards = [inspect.unwrap(c.forward) for c in classes if "forward" in vars(c)]
     plain = [modeling_llama.apply_rotary_pos_emb, modeling_llama.rotate_half]
     return [*forwards, *(inspect.unwrap(f) for f in plain)]

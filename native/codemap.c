@@ -98,7 +98,7 @@ static void regroup(struct pml_code *code)
     uint64_t groups = 0;
     for (int i = 0; i < code->subscribers; i++) {
         const struct pml_recorder *recorder = code->subscriber[i]->recorder;
-        if (recorder->recording && recorder->picture && recorder->picture->group >= 0)
+        if (recorder && recorder->recording && recorder->picture && recorder->picture->group >= 0)
             groups |= UINT64_C(1) << recorder->picture->group;
     }
     atomic_store_explicit(&code->groups, groups, memory_order_relaxed);

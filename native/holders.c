@@ -76,12 +76,6 @@ static void change(int device, int index, int64_t amount)
     *live += amount;
 }
 
-static void fail_pictures(void)
-{
-    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
-        next_picture(&left)->failed = true;
-}
-
 static struct pml_owned take(int device, const void *pointer)
 {
     struct pml_owned block = pml_owned_take(&devices[device].blocks, pointer);
@@ -139,7 +133,7 @@ static void enter(int device, const void *pointer, int64_t size, struct pml_owne
     struct device *dev = &devices[device];
     int index = pml_owner_number(owner);
     if (index < 0 || !cover(dev, index) || !pml_owned_put(&dev->blocks, pointer, size, owner)) {
-        fail_pictures();
+        pml_pictures_fail(atomic_load_explicit(&active, memory_order_acquire));
         return;
     }
     if (dev->blocks.used == 1)
@@ -354,6 +348,15 @@ void pml_pictures_close(uint64_t groups)
         struct pml_picture *picture = next_picture(&left);
         if (picture)
             atomic_fetch_sub(&picture->open, 1);
+    }
+}
+
+void pml_pictures_fail(uint64_t groups)
+{
+    for (uint64_t left = groups; left;) {
+        struct pml_picture *picture = next_picture(&left);
+        if (picture)
+            picture->failed = true;
     }
 }
 

@@ -44,6 +44,8 @@ void pml_picture_clear(struct pml_picture *picture);
 /* A frame of the group `bit`s begins or ends to count. */
 void pml_pictures_open(uint64_t groups);
 void pml_pictures_close(uint64_t groups);
+/* Memory ran out for something that these groups needed. */
+void pml_pictures_fail(uint64_t groups);
 
 /* A copy of what the device's picture shows; false where there is none, or memory runs out (then `failed`). The caller
  * frees the holders. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 uint64_t pml_owners_version = 1;
+bool pml_owners_failed;
 struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 
 static struct pml_owner *forgotten; /* their code is gone, they may hold bytes still */
@@ -49,6 +50,8 @@ static bool cover_lines(struct pml_code *code)
     if (code->owner) {
         code->owner_line = table->first_line;
         code->owners = table->lines;
+    } else {
+        pml_owners_failed = true;
     }
     return code->owner;
 }
@@ -67,6 +70,8 @@ struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_o
     if (owner) {
         owner->next = code->owner[i];
         code->owner[i] = owner;
+    } else {
+        pml_owners_failed = true;
     }
     return owner;
 }

@@ -33,6 +33,9 @@ struct pml_owner {
 /* Changes whenever it may change which profilers count a code object: frames then look again. */
 extern uint64_t pml_owners_version;
 
+/* True once memory ran out for an owner, until it is told. Needs the GIL. */
+extern bool pml_owners_failed;
+
 /* The owner that the slow ways find or make; NULL when memory runs out, or where the code has no such line. */
 struct pml_owner *pml_owner_intern(struct pml_code *code, int line, struct pml_owner *around);
 

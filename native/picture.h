@@ -51,7 +51,7 @@ struct pml_peak {
 struct pml_picture {
     int group;     /* its bit in `pml_code.groups` while it is active, or -1 */
     int recorders; /* how many record */
-    bool failed;   /* memory ran out, or too many profilers ran: figures are incomplete */
+    _Atomic bool failed; /* memory ran out, or too many profilers ran: figures are incomplete */
     _Atomic int open; /* frames that count */
     struct pml_peak *device[PML_MAX_DEVICES];
     struct pml_failures *failures; /* failures.c */

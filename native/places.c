@@ -115,7 +115,10 @@ static struct pml_owner *only_line(void)
 static struct pml_owner *waiting_line(void)
 {
     struct pml_owner *owner = only_line();
-    return owner && owner != &pml_owner_autograd ? pml_owner_in_backward(owner) : owner;
+    if (!owner || owner == &pml_owner_autograd)
+        return owner;
+    struct pml_owner *backward = pml_owner_in_backward(owner);
+    return backward ? backward : owner;
 }
 
 struct pml_owner *pml_place_owner(void)

@@ -71,14 +71,19 @@ void pml_segment_recount(struct pml_frame *frame)
 static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
 {
     bool changed = frame->version != pml_owners_version;
+    uint64_t groups = atomic_load_explicit(&frame->code->groups, memory_order_relaxed);
     if (changed) {
         frame->version = pml_owners_version;
-        frame->around = pml_owner_outside(outer ? outer->owner : NULL, atomic_load(&frame->code->groups));
+        frame->around = pml_owner_outside(outer ? outer->owner : NULL, groups);
     }
-    frame->owner = pml_owner_at(frame->code, frame->line, frame->around);
+    frame->owner = groups ? pml_owner_at(frame->code, frame->line, frame->around) : frame->around;
     pml_place_set(frame->place, frame->owner);
     if (changed)
         pml_segment_recount(frame);
+    if (pml_owners_failed || !frame->place) {
+        pml_owners_failed = false;
+        pml_pictures_fail(frame->groups);
+    }
 }
 
 /* What the line holds itself as it begins; only where pictures are taken is it known (holders.h). */

@@ -14,11 +14,16 @@ from types import FunctionType
 from typing import Any
 
 from . import _native, brackets, callables
+from .holder_book import HolderBook
+from .holder_types import HolderRecords
 from .line_profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
+from .render.holders import devices_of, render_holders
 from .render.text import write_text
+from .tables import build_tables
 
 _profilers: list[LineProfiler] = []
+_book = HolderBook()  # who holds the peak, among all functions with `@profile`
 _printers: list[_Printer] = []
 _home = os.getpid()
 
@@ -40,7 +45,7 @@ def profile(func: Any = None, columns: Columns = None, device: Any = None, saved
     if func is None:
         return functools.partial(profile, columns=columns, device=device, saved=saved)
     same = (profiler for profiler in _profilers if profiler.measures(func, columns, device, saved))
-    profiler = next(same, None) or decorator_profiler(columns, device, saved)
+    profiler = next(same, None) or decorator_profiler(columns, device, _book, saved)
     decorated = callables.rewrap(func, functools.partial(_bracket, profiler))
     if profiler not in _profilers:
         _profilers.append(profiler)
@@ -72,7 +77,9 @@ def profile_every(
             return func
         alike = (p for p in _printers if p.interval == output_interval)
         same = (p for p in alike if p.profiler.measures(func, columns, device, saved))
-        printer = next(same, None) or _Printer(decorator_profiler(columns, device, saved), output_interval)
+        printer = next(same, None) or _Printer(
+            decorator_profiler(columns, device, HolderBook(), saved), output_interval
+        )
         decorated = callables.rewrap(func, functools.partial(_counted_bracket, printer))
         if printer not in _printers:
             _printers.append(printer)
@@ -145,9 +152,12 @@ class _Printer:
 
 def _print(profiler: LineProfiler, records: LineRecords) -> bool:
     """Whether it could be written."""
+    return _write(records.to_text(columns=profiler.columns))
+
+
+def _write(text: str) -> bool:
     if sys.stdout is None:
         return False
-    text = records.to_text(columns=profiler.columns)
     try:
         write_text(sys.stdout, text + "\n")
         return True
@@ -163,14 +173,19 @@ def _print_all() -> None:
     # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
     child = multiprocessing.parent_process() is not None
     told: set[str] = set()
+    devices: set[str] = set()
     for profiler in _profilers:
         records = profiler.records()
         if child and not any(function.calls for function in records.functions):
             continue
         news = tuple(note for note in records.notes if note not in told)
         told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
-        if not _print(profiler, dataclasses.replace(records, notes=news)):
+        if not _print(profiler, dataclasses.replace(records, notes=news, holders=HolderRecords())):
             return
+        devices |= devices_of(build_tables(records, columns=()))
+    held = render_holders(_book.records(), devices)
+    if held:
+        _write(held)
 
 
 def _after_fork() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from . import _native, allocator_stats, callables, engine
 from .columns import MEMORY_STATS_KEYS, check_columns, extra_columns
 from .device_names import slot_name
+from .holder_book import HolderBook
 from .records import LineRecords
 from .render import RecordsDisplay
 from .render.text import write_text
@@ -62,7 +63,7 @@ class LineProfiler:
         if target_gpu is not None and device is not None:
             raise ValueError("give target_gpu or device, not both: they name the same thing")
         device = _checked_device(device if target_gpu is None else target_gpu, available_slot)
-        self._prepare(device, columns, MEMORY_STATS_KEYS, _native.Holders(), new_group() if saved else 0)
+        self._prepare(device, columns, MEMORY_STATS_KEYS, HolderBook(), new_group() if saved else 0)
         for function in functions:
             self.add_function(function)
 
@@ -71,19 +72,20 @@ class LineProfiler:
         device: str | None,
         columns: Columns,
         unasked: Iterable[str],
-        holders: _native.Holders,
-        saved_group: int,
+        book: HolderBook,
+        saved_group: int = 0,
     ) -> None:
         engine.prepare()
         if saved_group:
             follow_saved(engine.torch_module())
         self._saved = bool(saved_group)
-        self._holders = holders
         self._device = device
         self._columns = None if columns is None else check_columns(columns)
         self._extra = extra_columns(unasked if self._columns is None else self._columns)
         ids = tuple(allocator_stats.column_id(name) for name in self._extra)
-        self._tracer = _native.Tracer(ids, UNASKED_RUNS if columns is None else _EVERY_RUN, holders, saved_group)
+        self._book = book
+        runs = UNASKED_RUNS if columns is None else _EVERY_RUN
+        self._tracer = _native.Tracer(ids, runs, book.native, saved_group)
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
         self._hooks: list[Any] = []
@@ -95,6 +97,7 @@ class LineProfiler:
             if self._tracer.add_code(code, *callables.line_range(code)):
                 self._names[id(code)] = (plain.__qualname__, plain.__module__)
                 self._sources[id(code)] = source_of(code)
+                self._book.add(code, plain.__qualname__, self._sources[id(code)])
 
     def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
@@ -161,6 +164,7 @@ class LineProfiler:
             device=view,
             target=target_name() if view is None else None if view == "all" else view,
             notes=self._notes(view),
+            holders=self._book.records(),
             saved=self._tracer.saved() if self._saved else None,
         )
 
@@ -182,7 +186,7 @@ class LineProfiler:
     def to_dataframe(self, func: Any = None, columns: Columns = None, kind: str = "lines") -> pandas.DataFrame:
         """One row a source line; index (`function`, `line`), bytes as integers, `device` and `code`.
 
-        `kind`: "lines", "growth" or "saved", see `LineRecords.to_dataframe`.
+        `kind`: "lines", "holders", "growth" or "saved", see `LineRecords.to_dataframe`.
         """
         return self.records().to_dataframe(func, self._shown(columns), kind=kind)
 
@@ -246,18 +250,14 @@ def _checked_device(device: Any, slot_of: Callable[[Any], int]) -> str | None:
     return slot_name(slot_of(device))
 
 
-#: Decorated functions share one: a line is the innermost one of all of them.
-_decorator_holders = _native.Holders()
-
-
-def decorator_profiler(columns: Columns, device: Any, saved: bool = False) -> LineProfiler:
+def decorator_profiler(columns: Columns, device: Any, book: HolderBook, saved: bool = False) -> LineProfiler:
     """A profiler that records without `enable`, for functions that install the hook themselves.
 
     Whether the device is there is asked when the table is shown: decorating must not fail for that.
     """
     profiler = LineProfiler.__new__(LineProfiler)
     group = DECORATORS if saved else 0
-    profiler._prepare(_checked_device(device, parse_slot), columns, (), _decorator_holders, group)
+    profiler._prepare(_checked_device(device, parse_slot), columns, (), book, group)
     profiler.start()
     return profiler
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from . import records_json
 from .device_names import TARGET, parse_view, slot_name
 from .growth import History
+from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .render.files import write_file
 from .render.frame import build_frame
+from .render.holders import devices_of, holders_frame, render_holders
 from .render.kinds import kind_frame
 from .saved import SavedLines, SavedSnapshot, by_code
 from .sources import Source, def_line, source_of
@@ -44,6 +46,8 @@ class LineRecords:
     device: str | None = None
     target: str | None = None
     notes: tuple[str, ...] = ()
+    #: Who holds the peak, and allocations that failed.
+    holders: HolderRecords = HolderRecords()
     #: Whether what autograd saves was counted.
     saved: bool = False
 
@@ -63,6 +67,7 @@ class LineRecords:
         device: Any = None,
         target: Any = None,
         notes: Iterable[str] = (),
+        holders: HolderRecords | None = None,
         saved: SavedSnapshot | None = None,
     ) -> LineRecords:
         """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
@@ -83,6 +88,7 @@ class LineRecords:
             _named_view(device),
             _named_view(target),
             tuple(notes),
+            holders or HolderRecords(),
             saved is not None,
         )
 
@@ -103,12 +109,17 @@ class LineRecords:
             func: a function, its qualname, or a list of them; None: all.
             columns: names as ``columns.check_columns`` takes them; None: the device's defaults.
             device: "target", "all", "cpu", "cuda:N"; None: the records' own view.
-            kind: "lines"; "growth": a line's first and later runs apart, and whether it keeps growing; "saved": what
-                autograd kept for backward. ``columns`` is for "lines" alone.
+            kind: "lines"; "holders": one row a line that held bytes at a device's peak, with
+                ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` and ``code``. Those of a
+                device add up to its peak; the other arguments do not apply; "growth": a line's first and later runs
+                apart, and whether it keeps growing; "saved": what autograd kept for backward. ``columns`` is for "lines"
+                alone.
 
         Raises:
-            ValueError: unknown function, column, device or kind, or a column that was not recorded.
+            ValueError: unknown kind, function, column or device, or a column that was not recorded.
         """
+        if kind == "holders":
+            return holders_frame(self.holders)
         if kind != "lines":
             return kind_frame(self, kind, func, device)
         return build_frame(self, func, columns, device)
@@ -118,7 +129,8 @@ class LineRecords:
         from .render.sections import sections_text
         from .render.text import render_text
 
-        text = render_text(build_tables(self, func, columns, device), self.notes)
+        tables = build_tables(self, func, columns, device)
+        text = render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
         return text + sections_text(self, func, device)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -161,10 +173,12 @@ class LineRecords:
         device: Any = None,
     ) -> str:
         """One HTML page that needs no network; written to ``path`` too, whole or not at all."""
+        from .render.holders_html import holders_fragment
         from .render.html import render_page
         from .render.sections import sections_html
 
-        text = render_page(build_tables(self, func, columns, device), self.notes)
+        tables = build_tables(self, func, columns, device)
+        text = render_page(tables, self.notes, holders=holders_fragment(self.holders, devices_of(tables)))
         text = text.replace("</body>", f"{sections_html(self, func, device)}\n</body>", 1)
         if path is not None:
             write_file(path, text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from . import holder_types
 from .growth import History, Stretch
 from .record_types import FunctionRecord, LineRecord, Stats
 from .saved import Saved
@@ -34,6 +35,7 @@ def dumps(records: LineRecords) -> str:
         "saved_fields": list(Saved._fields),
         "growth_fields": {"history": list(History._fields), "stretch": list(Stretch._fields)},
         "functions": [_function_to_json(function) for function in records.functions],
+        "holders": holder_types.to_json(records.holders),
     }
     return json.dumps(document, separators=(",", ":")) + "\n"
 
@@ -95,6 +97,7 @@ def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
         "device": document["device"],
         "target": document["target"],
         "notes": tuple(document["notes"]),
+        "holders": holder_types.from_json(document.get("holders")),
         "saved": bool(document.get("saved", False)),
     }
 

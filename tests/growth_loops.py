@@ -47,16 +47,16 @@ def list_append() -> None:
 
 def leak_on_another_line() -> None:
     kept = []
-    for i in range(30):
+    for _ in range(30):
         value = tensor()  # grows
         kept.append(value)
         other = tensor(3)
-        other = None
+        del other
 
 
 def leak_in_a_few_runs() -> None:
     kept = []
-    for i in range(8):
+    for _ in range(8):
         kept.append(tensor())  # grows
 
 
@@ -100,8 +100,6 @@ def one_step() -> None:
     activations = [tensor() for _ in range(4)]
     STORE.append(tensor(0.25))  # grows
     activations.clear()
-
-
 
 
 # ---- no leaks ----
@@ -220,7 +218,7 @@ def beside_a_leak() -> None:
         second = first + 1
         kept.append(tensor(0.5))  # grows
         del first
-        second = None
+        del second
 
 
 def layers_of_one_step() -> None:

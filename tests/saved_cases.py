@@ -263,7 +263,13 @@ def sums() -> Any:
     del output
     rest = allocated() - before
     total = int(frame["saved"].sum())
-    return {"held": held, "output": block, "saved": total, "after": rest, "parameters": int(frame["saved.parameters"].sum())}
+    return {
+        "held": held,
+        "output": block,
+        "saved": total,
+        "after": rest,
+        "parameters": int(frame["saved.parameters"].sum()),
+    }
 
 
 def main() -> None:

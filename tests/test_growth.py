@@ -55,7 +55,7 @@ def test_first_and_later_runs():
     state = []
 
     def step():
-        for i in range(6):
+        for _ in range(6):
             if not state:
                 state.append(Block(1000))
             Block(50)
@@ -85,7 +85,9 @@ def test_later_runs_apart_from_the_first():
         for size in sizes:
             take(size)
     columns = ["net.first", "net.later", "net.later.max", "net.later.last", "net.max"]
-    values = profiler.to_dataframe(columns=columns).loc[("test_later_runs_apart_from_the_first.<locals>.take", slice(None))]
+    values = profiler.to_dataframe(columns=columns).loc[
+        ("test_later_runs_apart_from_the_first.<locals>.take", slice(None))
+    ]
     assert [int(value) for value in values.iloc[-1][columns]] == [1000, 8, 5, 2, 1000]
     kept.clear()
 
@@ -190,5 +192,5 @@ def test_an_older_report_is_read():
 
 
 def test_a_wrong_kind_is_told():
-    with pytest.raises(ValueError, match="unknown kind 'peaks': 'lines', 'growth', 'saved'"):
+    with pytest.raises(ValueError, match="unknown kind of table 'peaks': one of 'lines', 'holders', 'growth', 'saved'"):
         leaking_records().to_dataframe(kind="peaks")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..tables import build_tables
 from .files import write_file
+from .holders import devices_of, render_holders
 from .text import readable_size, render_text, write_text
 
 if TYPE_CHECKING:
@@ -33,12 +34,16 @@ class RecordsDisplay:
     def __str__(self) -> str:
         from .sections import sections_text
 
-        return render_text(self._tables, self._notes) + sections_text(self._records, self._func, self._device)
+        text = render_text(self._tables, self._notes, render_holders(self._records.holders, devices_of(self._tables)))
+        return text + sections_text(self._records, self._func, self._device)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from .holders_html import holders_fragment
         from .html import render_fragment
         from .sections import sections_html
 
-        return render_fragment(self._tables, self._notes) + sections_html(self._records, self._func, self._device)
+        holders = holders_fragment(self._records.holders, devices_of(self._tables))
+        report = render_fragment(self._tables, self._notes, holders=holders)
+        return report + sections_html(self._records, self._func, self._device)

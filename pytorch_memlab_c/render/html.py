@@ -43,14 +43,16 @@ class Cell(NamedTuple):
     color: str
 
 
-def render_fragment(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
-    """The report as one ``<div>``, for a notebook's output cell."""
-    return _template("fragment.html.j2").render(**_context(tables, notes))
+def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, holders: str = "") -> str:
+    """The report as one ``<div>``, for a notebook's output cell; ``holders`` is HTML (holders_html.py)."""
+    return _template("fragment.html.j2").render(holders=holders, **_context(tables, notes))
 
 
-def render_page(tables: Sequence[Table], notes: Iterable[str] = (), title: str = "Memory by line") -> str:
-    """The report as one HTML page without outside references."""
-    return _template("page.html.j2").render(title=title, **_context(tables, notes))
+def render_page(
+    tables: Sequence[Table], notes: Iterable[str] = (), title: str = "Memory by line", *, holders: str = ""
+) -> str:
+    """The report as one HTML page without outside references; ``holders`` is HTML (holders_html.py)."""
+    return _template("page.html.j2").render(title=title, holders=holders, **_context(tables, notes))
 
 
 @functools.cache

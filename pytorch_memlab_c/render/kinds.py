@@ -26,7 +26,8 @@ _GROWTH_COLUMNS = {
 def kind_frame(records: LineRecords, kind: str, func: Any, device: Any) -> pandas.DataFrame:
     """Raises `ValueError` for a kind that there is not, or that was not recorded."""
     if kind not in _KINDS:
-        raise ValueError(f"unknown kind {kind!r}: {', '.join(map(repr, ('lines', *_KINDS)))} are there")
+        known = ", ".join(map(repr, ("lines", "holders", *_KINDS)))
+        raise ValueError(f"unknown kind of table {kind!r}: one of {known} is meant")
     if kind == "saved" and not records.saved:
         raise ValueError(
             "what autograd saves was not counted: ask for it with LineProfiler(..., saved=True) or @profile(saved=True)"

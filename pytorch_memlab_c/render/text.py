@@ -64,9 +64,10 @@ def titled_notes(table: Table) -> list[str]:
     return [f"{table.label}: {note}" for note in table.notes]
 
 
-def render_text(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
-    """The whole report; ends with a line end."""
+def render_text(tables: Sequence[Table], notes: Iterable[str] = (), holders: str = "") -> str:
+    """The whole report, with the text about holders below the tables; ends with a line end."""
     parts = [_render_table(table) for table in tables] or [f"{NO_FUNCTIONS}\n"]
+    parts += [holders] if holders else []
     below = [f"note: {note}\n" for note in dict.fromkeys(notes)]
     if below:
         parts.append("".join(below))

@@ -81,8 +81,8 @@ static void fresh(void)
     pml_events_follow_accelerators(true);
     pml_pending_allocated();
     for (int d = 0; d < PML_MAX_DEVICES; d++) {
-        pml_pending_settle(d, -1);
-        pml_pending_settle(d, 0);
+        pml_pending_settle(d, -1, NULL);
+        pml_pending_settle(d, 0, NULL);
     }
     fake_calls = (struct fake_calls){.report = 0};
     fake_result = 0;

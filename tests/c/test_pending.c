@@ -13,15 +13,15 @@ static void fresh(void)
 {
     pml_pending_allocated();
     for (int d = 0; d < PML_MAX_DEVICES; d++) {
-        pml_pending_settle(d, -1);
-        pml_pending_settle(d, 0);
+        pml_pending_settle(d, -1, NULL);
+        pml_pending_settle(d, 0, NULL);
     }
 }
 
 static void a_free_without_events_does_not_wait(void)
 {
     fresh();
-    pml_pending_freed(1, 512);
+    pml_pending_freed(1, 512, -1);
     CHECK_INT(pml_pending_bytes(1), 0);
     CHECK(!pml_pending_unsure(1));
 }
@@ -31,18 +31,18 @@ static void a_free_with_an_event_waits_for_it(void)
     /* GIVEN */
     fresh();
     pml_pending_recorded(&event[0]);
-    pml_pending_freed(1, 512);
+    pml_pending_freed(1, 512, -1);
     CHECK_INT(pml_pending_bytes(1), 512);
     CHECK(pml_pending_unsure(1));
     CHECK(!pml_pending_unsure(2));
     /* WHEN */
-    CHECK_INT(pml_pending_done(&event[0]), 1);
+    CHECK_INT(pml_pending_done(&event[0]).device, 1);
     /* THEN nothing is left, but the change is still to be checked */
     CHECK_INT(pml_pending_bytes(1), 0);
     CHECK(pml_pending_unsure(1));
-    CHECK(!pml_pending_settle(1, 0));
+    CHECK(!pml_pending_settle(1, 0, NULL));
     CHECK(!pml_pending_unsure(1));
-    CHECK_INT(pml_pending_done(&event[0]), -1);
+    CHECK_INT(pml_pending_done(&event[0]).device, -1);
 }
 
 static void a_free_waits_for_all_its_events(void)
@@ -50,12 +50,12 @@ static void a_free_waits_for_all_its_events(void)
     fresh();
     for (int i = 0; i < 3; i++)
         pml_pending_recorded(&event[i]);
-    pml_pending_freed(2, 100);
-    CHECK_INT(pml_pending_done(&event[1]), -1);
-    CHECK_INT(pml_pending_done(&event[1]), -1);
-    CHECK_INT(pml_pending_done(&event[0]), -1);
+    pml_pending_freed(2, 100, -1);
+    CHECK_INT(pml_pending_done(&event[1]).device, -1);
+    CHECK_INT(pml_pending_done(&event[1]).device, -1);
+    CHECK_INT(pml_pending_done(&event[0]).device, -1);
     CHECK_INT(pml_pending_bytes(2), 100);
-    CHECK_INT(pml_pending_done(&event[2]), 2);
+    CHECK_INT(pml_pending_done(&event[2]).device, 2);
     CHECK_INT(pml_pending_bytes(2), 0);
 }
 
@@ -63,10 +63,10 @@ static void events_belong_to_one_free_only(void)
 {
     fresh();
     pml_pending_recorded(&event[0]);
-    pml_pending_freed(1, 100);
-    pml_pending_freed(1, 50);
+    pml_pending_freed(1, 100, -1);
+    pml_pending_freed(1, 50, -1);
     CHECK_INT(pml_pending_bytes(1), 100);
-    CHECK_INT(pml_pending_done(&event[0]), 1);
+    CHECK_INT(pml_pending_done(&event[0]).device, 1);
 }
 
 static void an_allocation_forgets_events_recorded_by_others(void)
@@ -74,7 +74,7 @@ static void an_allocation_forgets_events_recorded_by_others(void)
     fresh();
     pml_pending_recorded(&event[0]);
     pml_pending_allocated();
-    pml_pending_freed(1, 100);
+    pml_pending_freed(1, 100, -1);
     CHECK_INT(pml_pending_bytes(1), 0);
 }
 
@@ -82,11 +82,11 @@ static void an_unknown_event_ends_nothing(void)
 {
     fresh();
     pml_pending_recorded(&event[0]);
-    pml_pending_freed(1, 100);
-    CHECK_INT(pml_pending_done(&event[1]), -1);
-    CHECK_INT(pml_pending_done(NULL), -1);
+    pml_pending_freed(1, 100, -1);
+    CHECK_INT(pml_pending_done(&event[1]).device, -1);
+    CHECK_INT(pml_pending_done(NULL).device, -1);
     CHECK_INT(pml_pending_bytes(1), 100);
-    CHECK_INT(pml_pending_done(&event[0]), 1);
+    CHECK_INT(pml_pending_done(&event[0]).device, 1);
 }
 
 static void no_event_at_all_is_not_an_event(void)
@@ -95,14 +95,14 @@ static void no_event_at_all_is_not_an_event(void)
     fresh();
     pml_pending_recorded(&event[0]);
     pml_pending_recorded(&event[1]);
-    pml_pending_freed(1, 100);
+    pml_pending_freed(1, 100, -1);
     /* WHEN */
     for (int i = 0; i < 20; i++)
         pml_pending_done(NULL);
     /* THEN */
     CHECK_INT(pml_pending_bytes(1), 100);
-    CHECK_INT(pml_pending_done(&event[0]), -1);
-    CHECK_INT(pml_pending_done(&event[1]), 1);
+    CHECK_INT(pml_pending_done(&event[0]).device, -1);
+    CHECK_INT(pml_pending_done(&event[1]).device, 1);
 }
 
 static void more_events_than_can_be_followed_end_early_and_are_corrected(void)
@@ -111,16 +111,16 @@ static void more_events_than_can_be_followed_end_early_and_are_corrected(void)
     fresh();
     for (int i = 0; i < 40; i++)
         pml_pending_recorded(&event[i]);
-    pml_pending_freed(1, 100);
+    pml_pending_freed(1, 100, -1);
     /* WHEN */
     for (int i = 0; i < 39; i++)
         pml_pending_done(&event[i]);
     /* THEN the truth can still be put in, and is checked until it is nothing */
     CHECK(pml_pending_unsure(1));
-    CHECK(pml_pending_settle(1, 100));
+    CHECK(pml_pending_settle(1, 100, NULL));
     CHECK(pml_pending_unsure(1));
     CHECK_INT(pml_pending_bytes(1), 100);
-    CHECK(pml_pending_settle(1, 0));
+    CHECK(pml_pending_settle(1, 0, NULL));
     CHECK(!pml_pending_unsure(1));
 }
 
@@ -128,10 +128,10 @@ static void settling_says_whether_it_differed(void)
 {
     fresh();
     pml_pending_recorded(&event[0]);
-    pml_pending_freed(1, 100);
-    CHECK(!pml_pending_settle(1, 100));
+    pml_pending_freed(1, 100, -1);
+    CHECK(!pml_pending_settle(1, 100, NULL));
     CHECK(pml_pending_unsure(1));
-    CHECK(pml_pending_settle(1, 70));
+    CHECK(pml_pending_settle(1, 70, NULL));
     CHECK_INT(pml_pending_bytes(1), 70);
 }
 
@@ -141,19 +141,19 @@ static void settling_at_nothing_drops_what_waits_on_that_device_alone(void)
     fresh();
     for (int d = 1; d <= 2; d++) {
         pml_pending_recorded(&event[2 * d]);
-        pml_pending_freed(d, 100);
+        pml_pending_freed(d, 100, -1);
         pml_pending_recorded(&event[2 * d + 1]);
-        pml_pending_freed(d, 10);
+        pml_pending_freed(d, 10, -1);
     }
     /* WHEN */
-    CHECK(pml_pending_settle(1, 0));
+    CHECK(pml_pending_settle(1, 0, NULL));
     /* THEN */
-    CHECK_INT(pml_pending_done(&event[2]), -1);
-    CHECK_INT(pml_pending_done(&event[3]), -1);
+    CHECK_INT(pml_pending_done(&event[2]).device, -1);
+    CHECK_INT(pml_pending_done(&event[3]).device, -1);
     CHECK_INT(pml_pending_bytes(1), 0);
     CHECK_INT(pml_pending_bytes(2), 110);
-    CHECK_INT(pml_pending_done(&event[4]), 2);
-    CHECK_INT(pml_pending_done(&event[5]), 2);
+    CHECK_INT(pml_pending_done(&event[4]).device, 2);
+    CHECK_INT(pml_pending_done(&event[5]).device, 2);
 }
 
 /* ---- against a model ---- */
@@ -196,7 +196,7 @@ static void free_one(struct check_random *random)
             pml_pending_recorded(&event[e]);
         }
     }
-    pml_pending_freed(model[i].device, model[i].size);
+    pml_pending_freed(model[i].device, model[i].size, -1);
 }
 
 static void finish_one(struct check_random *random)
@@ -207,7 +207,7 @@ static void finish_one(struct check_random *random)
             model[i].events &= ~(UINT64_C(1) << e);
             device = model[i].events ? -1 : model[i].device;
         }
-    CHECK_INT(pml_pending_done(&event[e]), device);
+    CHECK_INT(pml_pending_done(&event[e]).device, device);
 }
 
 static void pending_at_random(struct check_random *random)
@@ -246,7 +246,7 @@ static void events_of_another_thread_are_not_this_frees(void)
     fresh();
     pthread_create(&thread, NULL, record_elsewhere, NULL);
     pthread_join(thread, NULL);
-    pml_pending_freed(1, 100);
+    pml_pending_freed(1, 100, -1);
     CHECK_INT(pml_pending_bytes(1), 0);
 }
 
@@ -256,12 +256,12 @@ static void *wait_and_finish(void *argument)
     for (int i = 0; i < 5000; i++) {
         pml_pending_recorded(&own[0]);
         pml_pending_recorded(&own[1]);
-        pml_pending_freed(1, 16);
+        pml_pending_freed(1, 16, -1);
         pml_pending_done(&own[1]);
         pml_pending_done(&own[0]);
     }
     pml_pending_recorded(&own[2]);
-    pml_pending_freed(1, 16);
+    pml_pending_freed(1, 16, -1);
     return NULL;
 }
 
@@ -277,7 +277,7 @@ static void threads_add_up(void)
     /* THEN */
     CHECK_INT(pml_pending_bytes(1), 16 * THREADS);
     for (int i = 0; i < THREADS; i++)
-        CHECK_INT(pml_pending_done(&event[4 * i + 2]), 1);
+        CHECK_INT(pml_pending_done(&event[4 * i + 2]).device, 1);
     CHECK_INT(pml_pending_bytes(1), 0);
 }
 
@@ -295,7 +295,7 @@ static void while_it_is_locked_nothing_changes(void)
     pthread_t thread;
     fresh();
     pml_pending_recorded(&event[0]);
-    pml_pending_freed(1, 16);
+    pml_pending_freed(1, 16, -1);
     pml_pending_lock();
     pthread_create(&thread, NULL, finish_first, NULL);
     usleep(20000);

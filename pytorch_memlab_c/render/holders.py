@@ -1,0 +1,183 @@
+"""Holders as text and as a DataFrame: who holds the peak, and allocations that failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..device_names import device_order
+from ..holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
+from ..tables import Table
+from .text import clean_code, readable_size
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Lines shown of a peak, and of a failed allocation; the others are one row.
+PEAK_LINES, FAILURE_LINES = 5, 3
+_LONGEST_CODE = 60
+
+
+def devices_of(tables: Iterable[Table]) -> set[str]:
+    """The devices that a report's tables show."""
+    return {device for table in tables for device in table.devices}
+
+
+def peaks_shown(records: HolderRecords, devices: Collection[str]) -> list[PeakHolders]:
+    """The peaks of the devices shown, where anything was allocated."""
+    shown = [peak for peak in records.peaks if peak.device in devices and peak.peak > 0]
+    return sorted(shown, key=lambda peak: device_order(peak.device))
+
+
+def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
+    """The text below the tables; empty where there is nothing to tell. Failed allocations are told of every device."""
+    parts = [_peak_text(peak) for peak in peaks_shown(records, devices)]
+    parts += _failures_text(records)
+    if any(device.startswith("cuda") for device in devices) or parts:
+        parts += [f"note: {note}\n" for note in records.notes]
+    return "\n".join(parts)
+
+
+def place(holder: Holder) -> str:
+    """Where: ``file.py:12 in function``, or what stands for a line."""
+    if holder.kind == ELSEWHERE:
+        return "elsewhere: outside of the profiled functions, or before profiling"
+    if holder.kind == AUTOGRAD:
+        return "autograd, while several threads ran profiled functions"
+    backward = ", in backward" if holder.kind == BACKWARD else ""
+    return f"{os.path.basename(holder.filename or '?')}:{holder.line} in {holder.function}{backward}"
+
+
+def _running(holder: Holder) -> str:
+    return "outside of the profiled functions" if holder.kind == ELSEWHERE else place(holder)
+
+
+def _peak_text(peak: PeakHolders) -> str:
+    scope = " (tensor bytes)" if peak.device == "cpu" else ""
+    head = f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, at {_running(peak.at)}. Held by:"
+    return "\n".join([head, *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
+
+
+def folded(holders: Sequence[Holder], lines: int) -> tuple[list[Holder], int, int]:
+    """The largest lines and the row elsewhere; then how many lines are left out, and their bytes."""
+    named = [holder for holder in holders if holder.kind != ELSEWHERE]
+    rest = named[lines:] if len(named) > lines + 1 else []  # one line more takes no more room than its summary
+    shown = [holder for holder in holders if holder not in rest]
+    return shown, len(rest), sum(holder.bytes for holder in rest)
+
+
+def _rows(holders: Sequence[Holder], total: int, lines: int) -> Iterator[str]:
+    shown, left_out, rest = folded(holders, lines)
+    named = [holder for holder in shown if holder.kind != ELSEWHERE]
+    rows = [(holder.bytes, place(holder), _code(holder)) for holder in named]
+    if left_out:
+        rows.append((rest, f"{left_out} more lines", ""))
+    rows += [(holder.bytes, place(holder), "") for holder in shown if holder.kind == ELSEWHERE]
+    width = max((len(readable_size(size)) for size, _, _ in rows), default=0)
+    names = max((len(name) for _, name, code in rows if code), default=0)
+    for size, name, code in rows:
+        share = f"{100 * size / total:5.1f}%" if total else ""
+        yield f"  {readable_size(size):>{width}} {share}  {name:{names}}  {code}".rstrip()
+
+
+def _code(holder: Holder) -> str:
+    code = clean_code(holder.code or "")
+    return code if len(code) <= _LONGEST_CODE else code[: _LONGEST_CODE - 3] + "..."
+
+
+# ---- failed allocations ----
+
+
+def _failures_text(records: HolderRecords) -> list[str]:
+    """Each try has its lines; who held what is told of the first and of the last one."""
+    told = records.out_of_memory
+    parts = [failure_text(failure, with_holders=failure is told[0] or failure is told[-1]) for failure in told]
+    if records.failures > len(told):
+        parts.append(f"Out of memory {records.failures - len(told)} more times\n")
+    return parts
+
+
+def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:
+    """The line that failed, what was asked for and what there was, and what would have made it fit."""
+    head = f"Out of memory on {failure.device} at {_running(failure.at)}"
+    code = [f"  > {clean_code(failure.at.code)}"] if failure.at.code else []
+    lines = [head, *code, f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
+    if with_holders:
+        lines += ["  Held then by:", *(f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES))]
+    return "\n".join(lines) + "\n"
+
+
+def _amounts(failure: OutOfMemory) -> str:
+    parts = [f"asked for {readable_size(failure.asked)}", f"{readable_size(failure.allocated)} allocated"]
+    if failure.reserved is not None:
+        parts.append(f"{readable_size(failure.reserved)} reserved")
+    if failure.total is not None:
+        parts.append(f"{readable_size(failure.unused)} of the device's {readable_size(failure.total)} free")
+    return ", ".join(parts)
+
+
+def what_would_fit(failure: OutOfMemory) -> list[str]:
+    """Why it failed, if not for want of memory alone, and which holders are large enough."""
+    if failure.reserved is None or failure.unused is None:
+        return []
+    gaps = failure.reserved - failure.active
+    missing = _segment(failure.asked) - failure.unused
+    reasons = []
+    if gaps >= failure.asked:
+        reasons.append(
+            f"fragmentation: {readable_size(gaps)} ({100 * gaps / failure.reserved:.1f}% of reserved) were not "
+            "allocated, but in pieces too small; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may help"
+        )
+    if missing > 0:
+        return [*reasons, f"it would fit with {readable_size(missing)} less held", *_enough(failure, missing)]
+    return [
+        "the device had room for it: this process may not take more (torch.cuda.set_per_process_memory_fraction)",
+        *_enough(failure, failure.asked),
+    ]
+
+
+def _segment(asked: int) -> int:
+    """The bytes that the caching allocator takes from the device for a request that no segment has room for."""
+    if asked <= 1 << 20:
+        return 2 << 20
+    if asked < 10 << 20:
+        return 20 << 20
+    return -(-asked // (2 << 20)) * (2 << 20)
+
+
+def _enough(failure: OutOfMemory, missing: int) -> list[str]:
+    """How many of the largest holders are as large as what was missing."""
+    held = 0
+    named = [holder for holder in failure.holders if holder.kind != ELSEWHERE]
+    for count, holder in enumerate(named, 1):
+        held += holder.bytes
+        if held >= missing > 0:
+            return [f"the {'largest line holds' if count == 1 else f'{count} largest lines hold'} that much"]
+    return []
+
+
+# ---- DataFrame ----
+
+
+def holders_frame(records: HolderRecords) -> pandas.DataFrame:
+    """One row a holder of a device's peak, the largest first: ``device``, ``function``, ``file``, ``line``, ``kind``,
+    ``bytes``, ``share`` (of the peak, 0 to 1), ``code``. A device's ``bytes`` add up to its peak, which
+    ``attrs["peaks"]`` has by device, too."""
+    import pandas
+
+    rows = [(peak, holder) for peak in records.peaks for holder in peak.holders]
+    columns = {
+        "device": pandas.array([peak.device for peak, _ in rows], dtype="string"),
+        "function": pandas.array([holder.function for _, holder in rows], dtype="string"),
+        "file": pandas.array([holder.filename for _, holder in rows], dtype="string"),
+        "line": pandas.array([holder.line for _, holder in rows], dtype="Int64"),
+        "kind": pandas.array([holder.kind for _, holder in rows], dtype="string"),
+        "bytes": pandas.array([holder.bytes for _, holder in rows], dtype="Int64"),
+        "share": pandas.array([holder.bytes / peak.peak for peak, holder in rows], dtype="Float64"),
+        "code": pandas.array([holder.code for _, holder in rows], dtype="string"),
+    }
+    frame: pandas.DataFrame = pandas.DataFrame(columns)
+    frame.attrs["peaks"] = {peak.device: peak.peak for peak in records.peaks}
+    frame.attrs["notes"] = list(records.notes)
+    return frame

@@ -1,0 +1,93 @@
+"""Holders as HTML: a bar of the peak split by line, the value over the run as a small plot, and allocations that failed.
+
+One fragment for notebooks and pages alike, from ``templates/holders.html.j2``; all text is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
+from .holders import FAILURE_LINES, failure_text, folded, peaks_shown, place
+from .text import clean_code, readable_size
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+#: Lines of a bar that have a colour each; the others are one grey part.
+BAR_LINES = 8
+PLOT_WIDTH, PLOT_HEIGHT = 256, 48
+_GREY = (128, 128, 128)
+
+
+def holders_fragment(records: HolderRecords, devices: Collection[str]) -> Markup:
+    """The holders of the devices shown, and all allocations that failed; empty where there is nothing to show."""
+    from markupsafe import Markup
+
+    from .html import _template
+
+    peaks = [_peak(peak) for peak in peaks_shown(records, devices)]
+    failures = [_failure(failure) for failure in records.out_of_memory]
+    more = records.failures - len(failures)
+    if not peaks and not failures:
+        return Markup("")
+    context = {"peaks": peaks, "failures": failures, "more": more, "notes": records.notes}
+    return Markup(_template("holders.html.j2").render(width=PLOT_WIDTH, height=PLOT_HEIGHT, **context))
+
+
+def _peak(peak: PeakHolders) -> dict[str, Any]:
+    at = "" if peak.at.kind == ELSEWHERE else f", at {place(peak.at)}"
+    return {
+        "title": f"Peak of {peak.device}: {readable_size(peak.peak)}{at}",
+        "exact": f"{peak.peak:,} bytes",
+        "rows": _rows(peak.holders, peak.peak, BAR_LINES),
+        "plot": _plot(peak.series, peak.peak),
+        "plot_title": f"over the run, highest of each {peak.step} allocations and frees",
+    }
+
+
+def _rows(holders: Sequence[Holder], total: int, lines: int) -> list[dict[str, Any]]:
+    from .html import COLORS
+
+    shown, left_out, rest = folded(holders, lines)
+    named = [holder for holder in shown if holder.kind != ELSEWHERE]
+    colors = [*COLORS[:-1], *[_GREY] * len(named)]
+    rows = [_row(place(h), h.bytes, total, colors[i], h.code) for i, h in enumerate(named)]
+    if left_out:
+        rows.append(_row(f"{left_out} more lines", rest, total, _GREY))
+    return rows + [_row(place(h), h.bytes, total, (200, 200, 200)) for h in shown if h.kind == ELSEWHERE]
+
+
+def _row(name: str, size: int, total: int, color: tuple[int, int, int], code: str | None = None) -> dict[str, Any]:
+    share = 100 * size / total if total else 0.0
+    return {
+        "name": name,
+        "size": readable_size(size),
+        "exact": f"{size:,} bytes",
+        "share": f"{share:.1f}%",
+        "percent": round(max(share, 0.0), 2),
+        "color": f"rgb{color}",
+        "code": clean_code(code or ""),
+    }
+
+
+def _plot(series: Sequence[int], peak: int) -> str:
+    """The points of an SVG polygon below the values, each point as wide as the others."""
+    if not series or peak <= 0:
+        return ""
+    step = PLOT_WIDTH / len(series)
+    points = [f"0,{PLOT_HEIGHT}"]
+    for i, value in enumerate(series):
+        height = round(PLOT_HEIGHT * (1 - max(value, 0) / peak), 1)
+        points += [f"{round(i * step, 1)},{height}", f"{round((i + 1) * step, 1)},{height}"]
+    return " ".join([*points, f"{PLOT_WIDTH},{PLOT_HEIGHT}"])
+
+
+def _failure(failure: OutOfMemory) -> dict[str, Any]:
+    head, *lines = failure_text(failure, with_holders=False).rstrip("\n").split("\n")
+    return {
+        "title": head,
+        "lines": [line.strip() for line in lines],
+        "rows": _rows(failure.holders, failure.active, FAILURE_LINES),
+    }

@@ -1,0 +1,138 @@
+/* Two devices, and profilers that take pictures of them: what the events, the hook and the tracer do around the units
+ * "owners", "picture", "holders" and "failures". For programs that include it once.
+ */
+#ifndef PML_HOLDERS_WORLD_H
+#define PML_HOLDERS_WORLD_H
+
+#include "failures.h"
+#include "places.h"
+#include "segment_world.h"
+
+static struct pml_picture picture[RECORDERS];
+
+/* A profiler of its own picture, or of another profiler's. */
+static inline void begin(int r, struct pml_picture *shared)
+{
+    recorder[r].picture = shared ? shared : &picture[r];
+    pml_picture_start(recorder[r].picture);
+    start(r);
+    pml_codemap_regroup();
+}
+
+static inline void recount(struct pml_stack *stack)
+{
+    for (int i = 0; i < stack->depth; i++)
+        pml_segment_recount(stack->frame[i]);
+}
+
+static inline void end(int r, struct pml_stack *stack)
+{
+    stop(r, stack, 1);
+    pml_picture_stop(recorder[r].picture);
+    pml_codemap_regroup();
+    recount(stack);
+}
+
+static inline void forget_figures(int r, struct pml_stack *stack)
+{
+    recorder[r].started = ++pml_recording_starts;
+    pml_picture_clear(recorder[r].picture);
+    pml_codemap_regroup();
+    recount(stack);
+}
+
+static inline void fresh_holders(void)
+{
+    fresh(false);
+    for (int r = 0; r < RECORDERS; r++)
+        picture[r] = (struct pml_picture){.group = -1};
+}
+
+static inline void clear_holders(void)
+{
+    unsubscribe_all();
+    for (int r = 0; r < RECORDERS; r++)
+        pml_picture_clear(&picture[r]);
+    pml_holders_reset();
+}
+
+/* ---- events; a pointer is a small number ---- */
+
+static inline int64_t value_of(int device)
+{
+    struct pml_levels now;
+    pml_meter_read(device, &now);
+    return now.level[PML_ALLOCATED];
+}
+
+static inline int64_t count(int device, int64_t size)
+{
+    if (device == PML_CPU)
+        return pml_meter_move(device, size);
+    int64_t value = value_of(device) + size;
+    report(device, size, value, 1 << 30);
+    return value;
+}
+
+static inline void allocate(int device, int pointer, int64_t size)
+{
+    pml_holders_lock(device);
+    int64_t value = count(device, size);
+    pml_holders_allocated(device, (const void *)(uintptr_t)(pointer + 1), size, value);
+    pml_holders_unlock(device);
+}
+
+static inline void release(int device, int pointer, int64_t size)
+{
+    pml_holders_lock(device);
+    int64_t value = count(device, -size);
+    pml_holders_freed(device, (const void *)(uintptr_t)(pointer + 1), value);
+    pml_holders_unlock(device);
+}
+
+/* ---- what a picture shows ---- */
+
+static inline int64_t peak_of(int r, int device)
+{
+    struct pml_peak copy;
+    if (!pml_picture_copy(recorder[r].picture, device, &copy))
+        return -1;
+    free(copy.list.holder);
+    return copy.peak;
+}
+
+static inline int64_t held(const struct pml_holder_list *list, const void *code, int line, enum pml_owner_kind kind)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < list->count; i++) {
+        const struct pml_holder *holder = &list->holder[i];
+        if (holder->code == code && holder->line == line && holder->kind == kind)
+            bytes += holder->bytes;
+    }
+    return bytes;
+}
+
+/* Bytes that a line of code object `c` holds at the peak. */
+static inline int64_t held_by(int r, int device, int c, int line)
+{
+    struct pml_peak copy;
+    if (!pml_picture_copy(recorder[r].picture, device, &copy))
+        return -1;
+    int64_t bytes = held(&copy.list, &key[c], line, PML_OWNER_LINE);
+    free(copy.list.holder);
+    return bytes;
+}
+
+static inline int64_t held_in_all(int r, int device)
+{
+    struct pml_peak copy;
+    int64_t bytes = 0;
+    if (!pml_picture_copy(recorder[r].picture, device, &copy))
+        return -1;
+    for (int i = 0; i < copy.list.count; i++)
+        bytes += copy.list.holder[i].bytes;
+    free(copy.list.holder);
+    return bytes;
+}
+
+#endif
