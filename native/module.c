@@ -7,6 +7,7 @@
 #include "events.h"
 #include "failures.h"
 #include "pending.h"
+#include "saved.h"
 #include "places.h"
 
 static struct PyModuleDef definition;
@@ -214,6 +215,7 @@ static void before_fork(void)
     pml_owners_lock();
     pml_places_lock();
     pml_failures_lock();
+    pml_saved_lock();
     pml_blocks_lock_all();
     pml_pending_lock();
 }
@@ -226,6 +228,7 @@ static void after_fork(void)
     pml_places_unlock();
     pml_owners_unlock();
     pml_holders_unlock_all();
+    pml_saved_unlock();
 }
 
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)

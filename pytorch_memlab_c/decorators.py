@@ -19,6 +19,7 @@ from .holder_types import HolderRecords
 from .line_profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
 from .render.holders import devices_of, render_holders
+from .render.sections import sections_text
 from .render.text import write_text
 from .tables import build_tables
 
@@ -174,18 +175,22 @@ def _print_all() -> None:
     child = multiprocessing.parent_process() is not None
     told: set[str] = set()
     devices: set[str] = set()
+    told_of: list[LineRecords] = []
     for profiler in _profilers:
         records = profiler.records()
         if child and not any(function.calls for function in records.functions):
             continue
         news = tuple(note for note in records.notes if note not in told)
         told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
-        if not _print(profiler, dataclasses.replace(records, notes=news, holders=HolderRecords())):
+        shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
+        if not _write(shown.tables_text(columns=profiler.columns)):
             return
+        told_of.append(records)
         devices |= devices_of(build_tables(records, columns=()))
     held = render_holders(_book.records(), devices)
-    if held:
-        _write(held)
+    below = held + sections_text(*told_of)
+    if below:
+        _write(below)
 
 
 def _after_fork() -> None:

@@ -83,9 +83,14 @@ def growth_of(stats: Stats) -> Growth | None:
     per_sample = _kept(history, samples, across=calls >= FEWEST)
     if per_sample is not None:
         kind = FREED_LATER if calls >= FEWEST and _is_gone(history) else GROWING
-        return Growth(kind, round(per_sample * (calls / runs if samples is history.calls else 1)))
+        return Growth(kind, round(per_sample / (_runs_a_call(runs, calls) if calls >= FEWEST else 1)))
     reserved = _fragmenting(samples)
     return None if reserved is None else Growth(RESERVED, round(reserved))
+
+
+def _runs_a_call(runs: int, calls: int) -> float:
+    """The first run is not among them, but others of its call may be."""
+    return (runs + 1) / calls if runs % calls and (runs + 1) % calls == 0 else runs / calls
 
 
 def _kept(history: History, samples: Sequence[Stretch], across: bool) -> float | None:

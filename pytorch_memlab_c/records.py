@@ -127,11 +127,15 @@ class LineRecords:
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
         from .render.sections import sections_text
+
+        return self.tables_text(func, columns, device) + sections_text(self, func=func, device=device)
+
+    def tables_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
+        """``to_text`` without what stands below: growing lines, and what autograd kept."""
         from .render.text import render_text
 
         tables = build_tables(self, func, columns, device)
-        text = render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
-        return text + sections_text(self, func, device)
+        return render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """All records as JSON text with a version field; written to ``path`` too, whole or not."""

@@ -35,7 +35,7 @@ class RecordsDisplay:
         from .sections import sections_text
 
         text = render_text(self._tables, self._notes, render_holders(self._records.holders, devices_of(self._tables)))
-        return text + sections_text(self._records, self._func, self._device)
+        return text + sections_text(self._records, func=self._func, device=self._device)
 
     __repr__ = __str__
 

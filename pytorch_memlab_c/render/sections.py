@@ -30,22 +30,20 @@ class Section(NamedTuple):
     notes: tuple[str, ...]
 
 
-def sections(records: LineRecords, func: Any = None, device: Any = None) -> list[Section]:
-    """The sections that have something to say; arguments as for ``LineRecords.to_dataframe``."""
-    found = list(places(records, func, device))
-    growing = _growing(found)
-    saved = _saved_by_device(found) if records.saved else ()
-    return [section for section in (growing, *saved) if section is not None]
+def sections(*records: LineRecords, func: Any = None, device: Any = None) -> list[Section]:
+    """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
+    found = [place for one in records for place in places(one, func, device)]
+    return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
 
 
-def sections_text(records: LineRecords, func: Any = None, device: Any = None) -> str:
+def sections_text(*records: LineRecords, func: Any = None, device: Any = None) -> str:
     """Begins with empty lines, as it follows the tables; empty where there is no section."""
-    return "".join(f"\n\n{_text(section)}" for section in sections(records, func, device))
+    return "".join(f"\n\n{_text(section)}" for section in sections(*records, func=func, device=device))
 
 
 def sections_html(records: LineRecords, func: Any = None, device: Any = None) -> str:
     """One element a section, with all text escaped; empty where there is none."""
-    return "\n".join(_html(section) for section in sections(records, func, device))
+    return "\n".join(_html(section) for section in sections(records, func=func, device=device))
 
 
 # ---- growth ----
