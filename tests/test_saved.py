@@ -261,3 +261,47 @@ def test_decorating_the_same_function_with_and_without():
     profile(saved=True)(function)
     profile(function)
     assert LineProfiler(function, saved=True).to_dataframe(kind="saved").empty
+
+
+@gpu()
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
+def test_the_llama_example(tmp_path):
+    """A Llama of one layer: what is saved is what the forward pass leaves, and checkpointing leaves the layer's input."""
+    program = """
+    import contextlib, io, sys
+    sys.path.insert(0, EXAMPLES)
+    import llama_saved
+    from program_support import report
+    from pytorch_memlab_c import LineProfiler, simulate
+    if not simulate_is_on:
+        simulate.enable("h100-80gb")
+    import torch
+    with contextlib.redirect_stderr(io.StringIO()):
+        model = llama_saved.build(2)
+    tokens = torch.zeros(1, 64, dtype=torch.long, device="cuda")
+    def forward():
+        return model(input_ids=tokens, labels=tokens).loss
+    def account():
+        forward()
+        before = torch.cuda.memory_allocated()
+        with LineProfiler(forward, *llama_saved.forward_functions(), device="cuda:0", saved=True) as profiler:
+            loss = forward()
+        frame = profiler.to_dataframe(kind="saved")
+        held = torch.cuda.memory_allocated() - before
+        lines = {code.strip(): int(value) for code, value in zip(frame["code"], frame["saved"]) if value}
+        return held, int(frame["saved"].sum()), lines, int(frame["saved.hooks"].sum())
+    plain = account()
+    model.gradient_checkpointing_enable()
+    report(plain=plain, checkpointed=account())
+    """
+    examples = Path(__file__).parent.parent / "examples"
+    program = program.replace("EXAMPLES", repr(str(examples))).replace("simulate_is_on", repr(bool(environment())))
+    values = run_program(program, tmp_path, env=environment()).values
+    held, saved, lines, _ = values["plain"]
+    assert held - saved == 512  # the loss
+    assert max(lines, key=lines.__getitem__).startswith("down_proj")
+    held, saved, lines, hooks = values["checkpointed"]
+    cosine_and_sine, mask, positions = 2 * 64 * 128 * 2, 64 * 64, 512  # arguments that the checkpoint itself holds
+    assert held - saved == 512 + cosine_and_sine + mask + positions
+    assert lines["hidden_states = decoder_layer("] == 2 * 64 * 4096 * 2
+    assert hooks > saved
