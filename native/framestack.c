@@ -14,6 +14,11 @@ struct pml_stack *pml_stack_of_thread(void)
     return of_thread;
 }
 
+void pml_stack_enter_thread(struct pml_stack *stack)
+{
+    of_thread = stack;
+}
+
 static bool reserve(struct pml_stack *stack)
 {
     if (stack->depth < stack->capacity)
@@ -45,7 +50,7 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
         pml_window_unlink(&outer->window);
     pml_window_link(&frame->window);
     stack->depth++;
-    of_thread = stack;
+    pml_stack_enter_thread(stack);
     frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
     if (!stack->place)
         stack->place = pml_place_retain();

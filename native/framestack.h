@@ -56,6 +56,7 @@ static inline uint64_t pml_moment_next(void)
 
 /* The stack of the calling thread, or NULL; only its own thread changes it. */
 struct pml_stack *pml_stack_of_thread(void);
+void pml_stack_enter_thread(struct pml_stack *stack);
 
 static inline struct pml_frame *pml_stack_top(const struct pml_stack *stack)
 {

@@ -31,6 +31,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct known **bucket;
 static size_t buckets; /* a power of two, or 0 */
 static size_t count;
+static bool lost; /* a block, for want of memory */
 
 void pml_saved_lock(void)
 {
@@ -50,13 +51,13 @@ static struct known **place(const void *pointer)
     return &bucket[(h ^ h >> 32) & (buckets - 1)];
 }
 
-static bool widen(void)
+static void widen(void)
 {
     size_t old = buckets;
     struct known **from = bucket;
     struct known **to = calloc(old ? old * 2 : 1024, sizeof *to);
     if (!to)
-        return false;
+        return; /* chains become longer */
     bucket = to;
     buckets = old ? old * 2 : 1024;
     for (size_t i = 0; i < old; i++)
@@ -67,7 +68,6 @@ static bool widen(void)
             *place(block->pointer) = block;
         }
     free(from);
-    return true;
 }
 
 static struct known *find(const void *pointer)
@@ -80,11 +80,13 @@ static struct known *find(const void *pointer)
 
 static struct known *insert(const void *pointer, int64_t size, int device, uint64_t born)
 {
-    if (count >= buckets && !widen() && buckets == 0)
+    if (count >= buckets)
+        widen();
+    struct known *block = buckets ? calloc(1, sizeof *block) : NULL;
+    if (!block) {
+        lost = true;
         return NULL;
-    struct known *block = calloc(1, sizeof *block);
-    if (!block)
-        return NULL;
+    }
     block->pointer = pointer;
     block->size = size;
     block->device = device;
@@ -138,6 +140,7 @@ static void forget_all(void)
     free(bucket);
     bucket = NULL;
     buckets = 0;
+    lost = false;
 }
 
 /* ---- events ---- */
@@ -395,6 +398,11 @@ bool pml_saved_table_read(struct pml_saved_table *table, int line, int device, s
     for (int kind = 0; kind < PML_SAVED_KINDS; kind++)
         any |= copy->peak[kind] > 0;
     return any;
+}
+
+bool pml_saved_incomplete(const struct pml_saved_table *table)
+{
+    return lost || table->failed;
 }
 
 int64_t pml_saved_blocks(void)

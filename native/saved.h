@@ -77,6 +77,8 @@ bool pml_saved_table_read(struct pml_saved_table *table, int line, int device, s
 
 void pml_saved_lock(void);
 void pml_saved_unlock(void);
+/* Whether memory ran out for something that may belong to this table. */
+bool pml_saved_incomplete(const struct pml_saved_table *table);
 /* Blocks that are known now. */
 int64_t pml_saved_blocks(void);
 

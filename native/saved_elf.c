@@ -22,6 +22,7 @@ typedef int task_function(void);
 
 static constructor *original_saved;
 static constructor *original_saved_optional;
+static constructor *original_saved_older;
 static state_function *hooks_state;
 static task_function *graph_task;
 /* Offsets in words: of the storage in a tensor, of memory and size in a storage. 0: not known. */
@@ -139,6 +140,14 @@ static void on_saved_optional(void *self, const void *tensor, bool is_output, bo
     original_saved_optional(self, tensor, is_output, is_inplace_on_view);
 }
 
+/* The optional of older versions, c10's own: whether it is there, then the tensor. */
+static void on_saved_older(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
+{
+    if (*(const bool *)tensor)
+        note((const void *const *)tensor + 1);
+    original_saved_older(self, tensor, is_output, is_inplace_on_view);
+}
+
 /* ---- installing ---- */
 
 /* A function of a library that is loaded already. */
@@ -163,13 +172,11 @@ static int patch(const char *library, const char *symbol, constructor *replaceme
 
 static int patch_all(const char *library)
 {
-    static const char *const optional[] = {
-        "_ZN5torch8autograd13SavedVariableC1ERKSt8optionalIN2at6TensorEEbb",
-        "_ZN5torch8autograd13SavedVariableC1ERKN3c108optionalIN2at6TensorEEEbb",
-    };
     int slots = patch(library, "_ZN5torch8autograd13SavedVariableC1ERKN2at6TensorEbb", on_saved, &original_saved);
-    for (int i = 0; i < 2; i++)
-        patch(library, optional[i], on_saved_optional, &original_saved_optional);
+    patch(library, "_ZN5torch8autograd13SavedVariableC1ERKSt8optionalIN2at6TensorEEbb", on_saved_optional,
+          &original_saved_optional);
+    patch(library, "_ZN5torch8autograd13SavedVariableC1ERKN3c108optionalIN2at6TensorEEEbb", on_saved_older,
+          &original_saved_older);
     return slots;
 }
 

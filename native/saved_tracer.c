@@ -170,7 +170,7 @@ PyObject *pml_tracer_saved(PyObject *self, PyObject *unused)
         struct pml_saved_table *table = tracer->subscriber[i]->saved;
         if (!table)
             continue;
-        tracer->recorder.failed |= table->failed;
+        tracer->recorder.failed |= pml_saved_incomplete(table);
         PyObject *lines = table_list(table);
         PyObject *item = lines ? Py_BuildValue("(ON)", PyList_GET_ITEM(tracer->codes, i), lines) : NULL;
         if (!item || PyList_Append(list, item) < 0)
