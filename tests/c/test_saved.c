@@ -30,6 +30,15 @@ static void watch(int r, int c, int group)
     subscriber[r][c].saved = pml_saved_table_new(FIRST, LINES - 1, group);
 }
 
+static void begin_in_line_3(struct pml_stack *stack)
+{
+    begin();
+    watch(1, 0, 1);
+    start(1);
+    call(stack, id, 0, 1);
+    line_event(stack, 3);
+}
+
 static void end(struct pml_stack *stack)
 {
     pml_stack_free(stack);
@@ -216,12 +225,8 @@ static void hooks_and_backward_are_apart(void)
 
 static void clearing_begins_anew(void)
 {
-    begin();
     struct pml_stack stack = {.depth = 0};
-    watch(1, 0, 1);
-    start(1);
-    call(&stack, id, 0, 1);
-    line_event(&stack, 3);
+    begin_in_line_3(&stack);
     pml_saved_allocated(1, &memory[0], 50);
     save(0);
     pml_saved_table_clear(subscriber[1][0].saved);
@@ -235,12 +240,8 @@ static void clearing_begins_anew(void)
 
 static void a_table_may_go_before_its_blocks(void)
 {
-    begin();
     struct pml_stack stack = {.depth = 0};
-    watch(1, 0, 1);
-    start(1);
-    call(&stack, id, 0, 1);
-    line_event(&stack, 3);
+    begin_in_line_3(&stack);
     pml_saved_allocated(1, &memory[0], 50);
     save(0);
     pml_stack_free(&stack);
@@ -268,12 +269,8 @@ static void lines_outside_are_not_counted(void)
 
 static void many_blocks(void)
 {
-    begin();
     struct pml_stack stack = {.depth = 0};
-    watch(1, 0, 1);
-    start(1);
-    call(&stack, id, 0, 1);
-    line_event(&stack, 3);
+    begin_in_line_3(&stack);
     const char *base = memory;
     for (intptr_t i = 0; i < 5000; i++) {
         pml_saved_allocated(1, base + 512 * i, 2);
