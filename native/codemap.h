@@ -26,6 +26,7 @@ struct pml_recorder {
     int64_t sample_runs; /* read statistics for this many segments of a line */
     int extras;
     int *extra_column;
+    int saved_group; /* what autograd saves is counted once in a group of profilers; 0: not counted */
 };
 
 /* One profiler's counters for one code object. */
@@ -33,6 +34,7 @@ struct pml_subscriber {
     struct pml_recorder *recorder;
     struct pml_linetable *table;
     uint64_t calls;
+    struct pml_saved_table *saved; /* saved.h, or NULL */
 };
 
 struct pml_code {

@@ -151,11 +151,16 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+int pml_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original)
+{
+    struct search search = {library, symbol, replacement, original, function, 0};
+    dl_iterate_phdr(visit, &search);
+    return search.patched;
+}
+
 int pml_got_patch(const char *library, const char *symbol, void *replacement, void **original)
 {
     /* The linker is asked beforehand: within the search it would wait for a lock while the search holds another, which
      * a thread that loads a library takes in the other order. */
-    struct search search = {library, symbol, replacement, original, dlsym(RTLD_DEFAULT, symbol), 0};
-    dl_iterate_phdr(visit, &search);
-    return search.patched;
+    return pml_got_patch_known(library, symbol, dlsym(RTLD_DEFAULT, symbol), replacement, original);
 }

@@ -8,5 +8,7 @@
 /* Point every slot of `symbol` in libraries whose file name begins with `library` to `replacement`. Returns the number
  * of slots that now hold it. The first time, `*original` gets the function that the slot led to. */
 int pml_got_patch(const char *library, const char *symbol, void *replacement, void **original);
+/* The same for a symbol whose function is known, which need not be in the global scope. */
+int pml_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original);
 
 #endif

@@ -17,6 +17,7 @@
 #include "holders.h"
 #include "meter.h"
 #include "pending.h"
+#include "saved.h"
 
 /* c10::Device: two bytes, passed by value in one register on x86-64 and AArch64. */
 struct c10_device {
@@ -78,11 +79,26 @@ static void count_report(int slot, const void *pointer, int64_t size, size_t all
     pml_holders_unlock(slot);
 }
 
+static bool saved_is_followed(void)
+{
+    return atomic_load_explicit(&pml_saved_following, memory_order_relaxed);
+}
+
+static void saved_event(int slot, const void *pointer, int64_t size)
+{
+    if (size > 0)
+        pml_saved_allocated(slot, pointer, size);
+    else
+        pml_saved_freed(pointer);
+}
+
 static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved, struct c10_device device)
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
         count_report(slot, pointer, size, allocated, reserved);
+    if (slot > 0 && saved_is_followed())
+        saved_event(slot, pointer, size);
     original_report(pointer, size, allocated, reserved, device);
 }
 
@@ -128,6 +144,8 @@ static int on_memalign(void **pointer, size_t alignment, size_t size)
         count_memalign(*pointer, size);
     else if (error == ENOMEM)
         pml_failures_note(PML_CPU, (int64_t)size, -1, -1);
+    if (error == 0 && size != 0 && saved_is_followed())
+        saved_event(PML_CPU, *pointer, (int64_t)size);
     return error;
 }
 
@@ -148,6 +166,8 @@ static void on_free(void *pointer)
     size_t size = pointer ? pml_blocks_take(pointer) : 0;
     if (size)
         count_free(pointer, size);
+    if (pointer && saved_is_followed())
+        saved_event(PML_CPU, pointer, 0);
     original_free(pointer);
 }
 

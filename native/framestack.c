@@ -6,6 +6,19 @@
 #include "holders.h"
 #include "places.h"
 
+_Atomic uint64_t pml_moment;
+static _Thread_local struct pml_stack *of_thread;
+
+struct pml_stack *pml_stack_of_thread(void)
+{
+    return of_thread;
+}
+
+void pml_stack_enter_thread(struct pml_stack *stack)
+{
+    of_thread = stack;
+}
+
 static bool reserve(struct pml_stack *stack)
 {
     if (stack->depth < stack->capacity)
@@ -37,6 +50,8 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
         pml_window_unlink(&outer->window);
     pml_window_link(&frame->window);
     stack->depth++;
+    pml_stack_enter_thread(stack);
+    frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
     if (!stack->place)
         stack->place = pml_place_retain();
     frame->id = id;
@@ -46,6 +61,7 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
     frame->owner = NULL;
     frame->place = stack->place;
     frame->raised = false;
+    frame->outermost = !outer;
     frame->quiet = 0;
     frame->bell = 0;
     return frame;
@@ -90,6 +106,8 @@ void pml_stack_free(struct pml_stack *stack)
         free(stack->frame[i]);
     }
     free(stack->frame);
+    if (of_thread == stack)
+        of_thread = NULL;
     pml_place_release(stack->place);
     *stack = (struct pml_stack){.frame = NULL};
 }

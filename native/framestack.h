@@ -14,6 +14,8 @@ struct pml_frame {
     const void *id;
     struct pml_code *code;
     int line;
+    uint64_t segment; /* `pml_moment` when the open segment began */
+    bool outermost;
     bool raised;     /* the last event was an exception */
     bool sampled;    /* statistics are read at both ends of the open segment */
     int quiet;       /* the hook's depth at which tracing is off until a callee ends (quiet.c), or 0 */
@@ -37,6 +39,25 @@ struct pml_stack {
     int depth;
     int capacity;
 };
+
+/* Counts the segments of all threads: what came before what. Changed with the GIL held, read from anywhere. */
+extern _Atomic uint64_t pml_moment;
+
+static inline uint64_t pml_moment_now(void)
+{
+    return atomic_load_explicit(&pml_moment, memory_order_relaxed);
+}
+
+static inline uint64_t pml_moment_next(void)
+{
+    uint64_t next = pml_moment_now() + 1; /* the GIL is held: no other thread changes it */
+    atomic_store_explicit(&pml_moment, next, memory_order_relaxed);
+    return next;
+}
+
+/* The stack of the calling thread, or NULL; only its own thread changes it. */
+struct pml_stack *pml_stack_of_thread(void);
+void pml_stack_enter_thread(struct pml_stack *stack);
 
 static inline struct pml_frame *pml_stack_top(const struct pml_stack *stack)
 {

@@ -162,6 +162,29 @@ static bool followed(int device)
     return device == PML_CPU || atomic_load_explicit(&following, memory_order_relaxed);
 }
 
+int64_t pml_holders_live(int device, const struct pml_owner *owner)
+{
+    if (!followed(device))
+        return -1;
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    if (index < 0)
+        return 0;
+    pml_holders_lock(device);
+    int64_t live = index < devices[device].lives ? devices[device].live[index] : 0;
+    pml_holders_unlock(device);
+    return live;
+}
+
+int64_t pml_holders_live_line(int device, const struct pml_code *code, int line)
+{
+    unsigned i = code ? (unsigned)line - (unsigned)code->owner_line : 0;
+    const struct pml_owner *owner = code && i < (unsigned)code->owners ? code->owner[i] : NULL;
+    int64_t sum = followed(device) ? 0 : -1;
+    for (; owner && sum >= 0; owner = owner->next)
+        sum += pml_holders_live(device, owner);
+    return sum;
+}
+
 void pml_holders_adjust(int device, enum pml_metric metric, int64_t value)
 {
     pml_holders_lock(device);

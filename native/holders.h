@@ -25,6 +25,11 @@ void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size)
 void pml_holders_event_done(const void *event);
 void pml_holders_value(int device, int64_t value);
 
+/* Live bytes of an owner on a device; -1 where blocks are not followed. */
+int64_t pml_holders_live(int device, const struct pml_owner *owner);
+/* The same of a line, whoever called it. Needs the GIL. */
+int64_t pml_holders_live_line(int device, const struct pml_code *code, int line);
+
 /* Values that change without a block: locks the device, tells the meter, then the pictures. */
 void pml_holders_adjust(int device, enum pml_metric metric, int64_t value);
 /* Pending bytes are settled by the allocator's statistics. Locks the device. */

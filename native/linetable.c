@@ -24,9 +24,18 @@ struct pml_linetable *pml_linetable_new(int first_line, int last_line, int extra
     return NULL;
 }
 
+static void drop_growth(struct pml_linetable *table, int slot)
+{
+    for (int i = 0; table->growth[slot] && i < table->lines; i++)
+        free(table->growth[slot][i]);
+    free(table->growth[slot]);
+    table->growth[slot] = NULL;
+}
+
 static void drop_slots(struct pml_linetable *table)
 {
     for (int slot = 0; slot <= PML_MAX_DEVICES; slot++) {
+        drop_growth(table, slot);
         free(table->stats[slot]);
         free(table->extra[slot]);
         table->stats[slot] = NULL;
@@ -85,8 +94,27 @@ static struct pml_line_stats *stats_at(struct pml_linetable *table, int slot, in
     return table->stats[slot] ? table->stats[slot] + index : NULL;
 }
 
+static struct pml_growth *growth_at(struct pml_linetable *table, int slot, int index)
+{
+    if (!table->growth[slot])
+        table->growth[slot] = calloc((size_t)table->lines, sizeof *table->growth[slot]);
+    if (table->growth[slot] && !table->growth[slot][index])
+        table->growth[slot][index] = calloc(1, sizeof(struct pml_growth));
+    return table->growth[slot] ? table->growth[slot][index] : NULL;
+}
+
+static bool record_growth(struct pml_linetable *table, int slot, int index, const struct pml_span *span,
+                          const struct pml_levels *end, uint64_t epoch)
+{
+    bool first = !table->growth[slot] || !table->growth[slot][index];
+    struct pml_growth *growth = growth_at(table, slot, index);
+    if (growth)
+        pml_growth_add(growth, first, span, end, epoch);
+    return growth != NULL;
+}
+
 static bool record_slot(struct pml_linetable *table, int slot, int index, const struct pml_span *span,
-                        const struct pml_levels *end)
+                        const struct pml_levels *end, uint64_t epoch)
 {
     struct pml_line_stats *stats = stats_at(table, slot, index);
     if (!stats)
@@ -95,7 +123,7 @@ static bool record_slot(struct pml_linetable *table, int slot, int index, const 
     if (slot != PML_TARGET_SLOT && stats->runs == 0 && table->stats[PML_TARGET_SLOT])
         stats->runs = table->stats[PML_TARGET_SLOT][index].runs - 1;
     add_segment(stats, span, end);
-    return true;
+    return stats->runs == 1 || record_growth(table, slot, index, span, end, epoch);
 }
 
 static bool record_target(struct pml_linetable *table, int index, const struct pml_window *window,
@@ -106,7 +134,7 @@ static bool record_target(struct pml_linetable *table, int index, const struct p
     bool there = target < window->devices;
     table->charged[index] |= UINT64_C(1) << target;
     return record_slot(table, PML_TARGET_SLOT, index, there ? &window->span[target] : &no_span,
-                       there ? &ends[target] : &no_levels);
+                       there ? &ends[target] : &no_levels, window->epoch);
 }
 
 bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window,
@@ -118,7 +146,7 @@ bool pml_linetable_record(struct pml_linetable *table, int line, const struct pm
     bool kept = record_target(table, index, window, ends, target);
     for (int d = 0; d < window->devices; d++)
         if (pml_meter_used(d))
-            kept &= record_slot(table, 1 + d, index, &window->span[d], &ends[d]);
+            kept &= record_slot(table, 1 + d, index, &window->span[d], &ends[d], window->epoch);
     return kept;
 }
 
@@ -170,6 +198,11 @@ bool pml_linetable_record_extra(struct pml_linetable *table, int line, const str
             kept &= record_extra_slot(table, PML_TARGET_SLOT, index, &window->marks, d);
     }
     return kept;
+}
+
+const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int slot)
+{
+    return table->growth[slot] ? table->growth[slot][line - table->first_line] : NULL;
 }
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot)

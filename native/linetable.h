@@ -4,6 +4,7 @@
 #ifndef PML_LINETABLE_H
 #define PML_LINETABLE_H
 
+#include "growth.h"
 #include "meter.h"
 
 #define PML_TARGET_SLOT 0 /* slot 1 + d is device d */
@@ -37,6 +38,7 @@ struct pml_linetable {
     uint64_t *extra_moment; /* the meter's ticks and the target when statistics columns were last recorded */
     struct pml_line_stats *stats[1 + PML_MAX_DEVICES];
     char *extra[1 + PML_MAX_DEVICES];
+    struct pml_growth **growth[1 + PML_MAX_DEVICES]; /* of lines that ran more than once */
 };
 
 /* Lines outside [first_line, last_line] are not counted. NULL when memory runs out. */
@@ -68,6 +70,9 @@ static inline const struct pml_line_stats *pml_linetable_stats(const struct pml_
     const struct pml_line_stats *stats = table->stats[slot];
     return stats && stats[line - table->first_line].runs ? &stats[line - table->first_line] : NULL;
 }
+
+/* The later runs of a line, or NULL. */
+const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int slot);
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot);
 

@@ -34,6 +34,8 @@ struct pml_span {
     int64_t start[PML_METRICS];
     int64_t gross;
     int64_t count;
+    bool live_known;
+    int64_t live; /* bytes that the line which runs held at its start (holders.h); not the meter's */
 };
 
 /* A stretch of time with its own running maximum. Linked into the list of open windows while it is the innermost
@@ -42,6 +44,7 @@ struct pml_window {
     struct pml_window *next;
     struct pml_window *prev;
     uint64_t ticks;
+    uint64_t epoch; /* which outermost profiled call it belongs to (framestack.c) */
     int devices;
     struct pml_span span[PML_MAX_DEVICES];
     struct pml_marks marks;

@@ -7,6 +7,7 @@
 #include "events.h"
 #include "failures.h"
 #include "pending.h"
+#include "saved.h"
 #include "places.h"
 
 static struct PyModuleDef definition;
@@ -194,6 +195,11 @@ static PyMethodDef methods[] = {
     {"kept_peaks", pml_statistics_kept, METH_O, "Peaks of a device that resets of the profiler have hidden, or None."},
     {"forget_peaks", pml_statistics_forget, METH_O, "Drop them: the user has reset the peaks."},
     {"merge_peaks", pml_statistics_merge_peaks, METH_VARARGS, "merge_peaks(into, from): the higher of each peak."},
+    {"saved_connect", pml_saved_connect, METH_VARARGS,
+     "saved_connect(samples, is_parameter_of) -> bool: see what autograd saves; samples: (tensor, storage, memory, "
+     "bytes)."},
+    {"saved_follow", pml_saved_set_following, METH_O, "Follow what autograd saves, or forget it."},
+    {"saved_hooks_are_set", pml_saved_hooks, METH_NOARGS, "Whether this thread has saved-tensor hooks set."},
     {"run_child", pml_child_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
@@ -213,6 +219,7 @@ static void before_fork(void)
     pml_owners_lock();
     pml_places_lock();
     pml_failures_lock();
+    pml_saved_lock();
     pml_blocks_lock_all();
     pml_pending_lock();
 }
@@ -225,6 +232,7 @@ static void after_fork(void)
     pml_places_unlock();
     pml_owners_unlock();
     pml_holders_unlock_all();
+    pml_saved_unlock();
 }
 
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)

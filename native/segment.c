@@ -6,6 +6,7 @@
 
 uint64_t pml_recording_starts;
 int pml_target_device = 1; /* cuda:0 */
+int64_t pml_freed_at_end[PML_MAX_DEVICES];
 
 bool pml_code_recorded(const struct pml_code *code)
 {
@@ -85,6 +86,17 @@ static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
     }
 }
 
+/* What the line holds itself as it begins; only where pictures are taken is it known (holders.h). */
+static void read_live(struct pml_frame *frame)
+{
+    for (int d = 0; d < frame->window.devices; d++) {
+        struct pml_span *span = &frame->window.span[d];
+        bool known = frame->groups && frame->owner && pml_meter_used(d);
+        span->live = known ? pml_holders_live(d, frame->owner) : -1;
+        span->live_known = span->live >= 0;
+    }
+}
+
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
 {
     struct pml_window *window = &frame->window;
@@ -92,6 +104,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     bool changed = window->ticks != pml_meter_ticks() || window->devices == 0;
     bool unread = sampled && !frame->sampled; /* they began without a reading */
     frame->line = line;
+    frame->segment = pml_moment_next();
     frame->opened = pml_recording_starts;
     if (changed)
         pml_window_restart(window);
@@ -103,6 +116,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     if (sampled && !tracked)
         lose_sample(frame->code);
     own_line(frame, outer);
+    read_live(frame);
 }
 
 static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
@@ -115,11 +129,21 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
         recorder->failed = true;
 }
 
+/* At the end of an outermost call, what was freed until then: did it give back what its lines kept? */
+static void note_freed(const struct pml_frame *frame, const struct pml_levels *ends)
+{
+    if (frame->outermost)
+        for (int d = 0; d < frame->window.devices; d++)
+            pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
+}
+
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)
 {
     struct pml_levels ends[PML_MAX_DEVICES];
     for (int d = 0; d < frame->window.devices; d++)
         pml_meter_read(d, &ends[d]);
+    if (!only)
+        note_freed(frame, ends);
     for (int i = 0; i < frame->code->subscribers; i++) {
         struct pml_subscriber *sub = frame->code->subscriber[i];
         if (counts(sub->recorder, frame) && (!only || sub->recorder == only))

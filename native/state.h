@@ -100,6 +100,15 @@ struct PmlTracer {
     struct pml_subscriber **subscriber;
 };
 
+/* growth_tuple.c: a line's later runs as a plain tuple, or None. A new reference. */
+PyObject *pml_growth_tuple(const struct pml_growth *growth, const void *code, int line, int slot);
+
+/* saved_tracer.c: what autograd keeps. */
+PyObject *pml_tracer_saved(PyObject *tracer, PyObject *unused);
+PyObject *pml_saved_connect(PyObject *module, PyObject *args);
+PyObject *pml_saved_hooks(PyObject *module, PyObject *unused);
+PyObject *pml_saved_set_following(PyObject *module, PyObject *follow);
+
 extern PyType_Spec pml_tracer_spec;
 void pml_tracers_interrupted(struct pml_state *state);
 void pml_tracers_failed(struct pml_state *state);

@@ -9,6 +9,7 @@
 
 #include "extra.h"
 #include "holders.h"
+#include "saved.h"
 
 #define MOST_LINES 1000000
 
@@ -22,9 +23,20 @@ static Py_ssize_t index_of(const PmlTracer *tracer, PyObject *code)
 
 static void subscriber_free(PyObject *code, struct pml_subscriber *sub)
 {
+    pml_saved_lock();
     pml_codemap_unsubscribe(code, sub);
+    pml_saved_unlock();
     pml_linetable_free(sub->table);
+    pml_saved_table_release(sub->saved);
     free(sub);
+}
+
+static bool subscribe(PyObject *code, struct pml_subscriber *sub)
+{
+    pml_saved_lock();
+    bool done = pml_codemap_subscribe(code, sub);
+    pml_saved_unlock();
+    return done;
 }
 
 static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, int first, int last)
@@ -35,9 +47,12 @@ static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, 
         return NULL;
     sub->recorder = recorder;
     sub->table = pml_linetable_new(first, last, recorder->extras, recorder->extra_column);
-    if (sub->table && pml_codemap_subscribe(code, sub))
+    if (recorder->saved_group)
+        sub->saved = pml_saved_table_new(first, last, recorder->saved_group);
+    if (sub->table && !sub->saved == !recorder->saved_group && subscribe(code, sub))
         return sub;
     pml_linetable_free(sub->table);
+    pml_saved_table_release(sub->saved);
     free(sub);
     return NULL;
 }
@@ -130,6 +145,8 @@ static void clear_counters(PmlTracer *tracer)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++) {
         pml_linetable_clear(tracer->subscriber[i]->table);
+        if (tracer->subscriber[i]->saved)
+            pml_saved_table_clear(tracer->subscriber[i]->saved);
         tracer->subscriber[i]->calls = 0;
     }
     tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.missed = false;
@@ -163,37 +180,40 @@ static PyObject *extra_tuple(const struct pml_linetable *table, const struct pml
     return tuple;
 }
 
-static PyObject *stats_tuple(const struct pml_linetable *table, int line, int slot)
+static PyObject *stats_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
 {
     const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
-    if (!extra)
+    PyObject *growth = extra ? pml_growth_tuple(pml_linetable_growth(table, line, slot), code, line, slot) : NULL;
+    if (!growth) {
+        Py_XDECREF(extra);
         return NULL;
-    return Py_BuildValue("(LLLLLLLLLLLLLN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
+    }
+    return Py_BuildValue("(LLLLLLLLLLLLLNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
                          (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
                          (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
                          (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
                          (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
-                         extra);
+                         extra, growth);
 }
 
-static int set_slot(PyObject *dict, const struct pml_linetable *table, int line, int slot)
+static int set_slot(PyObject *dict, const void *code, const struct pml_linetable *table, int line, int slot)
 {
     if (!pml_linetable_stats(table, line, slot))
         return 0;
     PyObject *key = PyLong_FromLong(slot == PML_TARGET_SLOT ? -1 : slot - 1);
-    PyObject *stats = key ? stats_tuple(table, line, slot) : NULL;
+    PyObject *stats = key ? stats_tuple(code, table, line, slot) : NULL;
     int result = stats ? PyDict_SetItem(dict, key, stats) : -1;
     Py_XDECREF(key);
     Py_XDECREF(stats);
     return result;
 }
 
-static PyObject *slots_dict(const struct pml_linetable *table, int line)
+static PyObject *slots_dict(const void *code, const struct pml_linetable *table, int line)
 {
     PyObject *dict = PyDict_New();
     for (int slot = 0; dict && slot <= PML_MAX_DEVICES; slot++)
-        if (set_slot(dict, table, line, slot) < 0)
+        if (set_slot(dict, code, table, line, slot) < 0)
             Py_CLEAR(dict);
     return dict;
 }
@@ -214,13 +234,13 @@ static PyObject *charged_tuple(uint64_t charged)
     return tuple;
 }
 
-static int append_line(PyObject *list, const struct pml_linetable *table, int index)
+static int append_line(PyObject *list, const void *code, const struct pml_linetable *table, int index)
 {
     int line = table->first_line + index;
     if (!table->hits[index] && !table->charged[index])
         return 0;
     PyObject *charged = charged_tuple(table->charged[index]);
-    PyObject *slots = charged ? slots_dict(table, line) : NULL;
+    PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
     PyObject *row = NULL;
     if (slots)
         row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->hits[index], charged, slots);
@@ -235,7 +255,7 @@ static PyObject *code_tuple(PyObject *code, const struct pml_subscriber *sub)
 {
     PyObject *lines = PyList_New(0);
     for (int i = 0; lines && i < sub->table->lines; i++)
-        if (append_line(lines, sub->table, i) < 0)
+        if (append_line(lines, code, sub->table, i) < 0)
             Py_CLEAR(lines);
     return lines ? Py_BuildValue("(OKN)", code, (unsigned long long)sub->calls, lines) : NULL;
 }
@@ -300,18 +320,20 @@ static int take_columns(struct pml_recorder *recorder, PyObject *columns)
 
 static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"columns", "sample_runs", "holders", NULL};
+    static char *names[] = {"columns", "sample_runs", "holders", "saved_group", NULL};
     const struct pml_state *state = PyType_GetModuleState(type);
     PyObject *columns, *holders = NULL;
     long long sample_runs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O!:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
-                                     state->holders_type, &holders))
+    int saved_group = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O!i:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
+                                     state->holders_type, &holders, &saved_group))
         return NULL;
     PmlTracer *tracer = (PmlTracer *)type->tp_alloc(type, 0);
     if (!tracer)
         return NULL;
     tracer->state = PyType_GetModuleState(type);
     tracer->recorder.sample_runs = sample_runs;
+    tracer->recorder.saved_group = saved_group;
     tracer->holders = (PmlHolders *)Py_XNewRef(holders);
     tracer->recorder.picture = holders ? &tracer->holders->picture : NULL;
     tracer->next = tracer->state->tracers;
@@ -392,6 +414,8 @@ static PyMethodDef tracer_methods[] = {
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
     {"snapshot", tracer_snapshot, METH_NOARGS,
      "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
+    {"saved", pml_tracer_saved, METH_NOARGS,
+     "What autograd kept: [(code, [(line, device slot, figures)])]."},
     {NULL, NULL, 0, NULL},
 };
 

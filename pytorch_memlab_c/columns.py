@@ -27,6 +27,9 @@ OWN_FIELDS: dict[str, str] = {
     "net.first": "net_first",
     "net.max": "net_max",
     "net.last": "net_last",
+    "net.later": "net_later",
+    "net.later.max": "net_later_max",
+    "net.later.last": "net_later_last",
     "allocated": "gross_bytes",
     "allocations": "allocations",
 }
@@ -40,6 +43,17 @@ CUDA_FIELDS: dict[str, str] = {
     f"{kind}_bytes.all.{metric}": f"{kind}_{metric}"
     for kind in ("active", "allocated", "reserved")
     for metric in ("peak", "current")
+}
+
+#: Column -> field of ``Saved``: what autograd keeps, of profilers with ``saved=True``.
+SAVED_FIELDS: dict[str, str] = {
+    "saved": "activations",
+    "saved.run": "run_max",
+    "saved.total": "total",
+    "saved.parameters": "parameters",
+    "saved.inputs": "inputs",
+    "saved.backward": "backward",
+    "saved.hooks": "hooks",
 }
 
 _STATISTICS = (
@@ -74,7 +88,7 @@ def _memory_stats_keys() -> tuple[str, ...]:
 
 
 MEMORY_STATS_KEYS: tuple[str, ...] = _memory_stats_keys()
-_EVENT_COLUMNS = frozenset(("hits", *OWN_FIELDS, *CPU_FIELDS, *CUDA_FIELDS))
+_EVENT_COLUMNS = frozenset(("hits", *OWN_FIELDS, *CPU_FIELDS, *CUDA_FIELDS, *SAVED_FIELDS))
 
 
 def _live_keys() -> tuple[str, ...]:
@@ -90,7 +104,7 @@ def _live_keys() -> tuple[str, ...]:
 
 def valid_columns() -> tuple[str, ...]:
     """Every valid column: own ones, CPU ones, then the keys of ``torch.cuda.memory_stats()``."""
-    own = ("hits", *OWN_FIELDS, *CPU_FIELDS)
+    own = ("hits", *OWN_FIELDS, *CPU_FIELDS, *SAVED_FIELDS)
     return tuple(dict.fromkeys((*own, *MEMORY_STATS_KEYS, *_live_keys())))
 
 
@@ -137,6 +151,12 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     """
     wanted = check_columns(columns)
     missing = [c for c in extra_columns(wanted) if c not in recorded]
+    saved = [c for c in wanted if c in SAVED_FIELDS]
+    if saved and "saved" not in recorded:
+        raise ValueError(
+            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
+            "LineProfiler(..., saved=True) or @profile(saved=True)"
+        )
     if missing:
         raise ValueError(
             f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
@@ -150,6 +170,8 @@ def is_bytes(column: str) -> bool:
     """Whether the column's values are bytes. ``max_split_size`` is a setting (-1: unlimited)."""
     if column in OWN_FIELDS:
         return column not in ("runs", "allocations")
+    if column in SAVED_FIELDS:
+        return True
     return "bytes" in column.partition(".")[0]
 
 

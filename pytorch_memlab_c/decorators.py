@@ -19,6 +19,7 @@ from .holder_types import HolderRecords
 from .line_profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
 from .render.holders import devices_of, render_holders
+from .render.sections import sections_text
 from .render.text import write_text
 from .tables import build_tables
 
@@ -28,7 +29,7 @@ _printers: list[_Printer] = []
 _home = os.getpid()
 
 
-def profile(func: Any = None, columns: Columns = None, device: Any = None) -> Any:
+def profile(func: Any = None, columns: Columns = None, device: Any = None, saved: bool = False) -> Any:
     """Profile a function whenever it runs; the table is printed once when the process ends.
 
     Use as `@profile` or `@profile(columns=..., device=...)`. Figures are maxima over all runs, on whatever thread.
@@ -38,13 +39,14 @@ def profile(func: Any = None, columns: Columns = None, device: Any = None) -> An
         func: a function, method, classmethod, staticmethod, property, partial, ...; what comes back is of its kind.
         columns: columns to show, keys of `torch.cuda.memory_stats()` or the profiler's own.
         device: "cpu", "cuda:1", an index, a `torch.device`, or "all"; None for the target of `set_target_gpu`.
+        saved: count what autograd keeps for backward, too.
 
     Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device.
     """
     if func is None:
-        return functools.partial(profile, columns=columns, device=device)
-    same = (profiler for profiler in _profilers if profiler.measures(func, columns, device))
-    profiler = next(same, None) or decorator_profiler(columns, device, _book)
+        return functools.partial(profile, columns=columns, device=device, saved=saved)
+    same = (profiler for profiler in _profilers if profiler.measures(func, columns, device, saved))
+    profiler = next(same, None) or decorator_profiler(columns, device, _book, saved)
     decorated = callables.rewrap(func, functools.partial(_bracket, profiler))
     if profiler not in _profilers:
         _profilers.append(profiler)
@@ -52,7 +54,11 @@ def profile(func: Any = None, columns: Columns = None, device: Any = None) -> An
 
 
 def profile_every(
-    output_interval: int = 1, enable: bool = True, columns: Columns = None, device: Any = None
+    output_interval: int = 1,
+    enable: bool = True,
+    columns: Columns = None,
+    device: Any = None,
+    saved: bool = False,
 ) -> Callable[[Any], Any]:
     """Profile a function and print, after each `output_interval` executions, the figures of those executions.
 
@@ -70,8 +76,11 @@ def profile_every(
     def decorate(func: Any) -> Any:
         if not enable:
             return func
-        same = (p for p in _printers if p.interval == output_interval and p.profiler.measures(func, columns, device))
-        printer = next(same, None) or _Printer(decorator_profiler(columns, device, HolderBook()), output_interval)
+        alike = (p for p in _printers if p.interval == output_interval)
+        same = (p for p in alike if p.profiler.measures(func, columns, device, saved))
+        printer = next(same, None) or _Printer(
+            decorator_profiler(columns, device, HolderBook(), saved), output_interval
+        )
         decorated = callables.rewrap(func, functools.partial(_counted_bracket, printer))
         if printer not in _printers:
             _printers.append(printer)
@@ -166,18 +175,22 @@ def _print_all() -> None:
     child = multiprocessing.parent_process() is not None
     told: set[str] = set()
     devices: set[str] = set()
+    told_of: list[LineRecords] = []
     for profiler in _profilers:
         records = profiler.records()
         if child and not any(function.calls for function in records.functions):
             continue
         news = tuple(note for note in records.notes if note not in told)
         told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
-        if not _print(profiler, dataclasses.replace(records, notes=news, holders=HolderRecords())):
+        shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
+        if not _write(shown.tables_text(columns=profiler.columns)):
             return
+        told_of.append(records)
         devices |= devices_of(build_tables(records, columns=()))
     held = render_holders(_book.records(), devices)
-    if held:
-        _write(held)
+    below = held + sections_text(*told_of)
+    if below:
+        _write(below)
 
 
 def _after_fork() -> None:

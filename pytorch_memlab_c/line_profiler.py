@@ -17,6 +17,9 @@ from .holder_book import HolderBook
 from .records import LineRecords
 from .render import RecordsDisplay
 from .render.text import write_text
+from .saved import DECORATORS, new_group
+from .saved import follow as follow_saved
+from .saved import is_followed as saved_is_followed
 from .sources import Source, source_of
 from .target_device import available_slot, default_view, parse_slot, target_name
 
@@ -43,27 +46,46 @@ class LineProfiler:
         columns: the columns to record. The default columns always are; others (keys of `torch.cuda.memory_stats()`)
             need a reading of the allocator's statistics for each run of a line. If None, those are recorded for the
             first 100 runs of each line.
+        saved: count what autograd keeps for backward, too.
 
     Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device, `RuntimeError` for a
     CUDA device where PyTorch has no CUDA.
     """
 
-    def __init__(self, *functions: Any, target_gpu: Any = None, device: Any = None, columns: Columns = None) -> None:
+    def __init__(
+        self,
+        *functions: Any,
+        target_gpu: Any = None,
+        device: Any = None,
+        columns: Columns = None,
+        saved: bool = False,
+    ) -> None:
         if target_gpu is not None and device is not None:
             raise ValueError("give target_gpu or device, not both: they name the same thing")
         device = _checked_device(device if target_gpu is None else target_gpu, available_slot)
-        self._prepare(device, columns, MEMORY_STATS_KEYS, HolderBook())
+        self._prepare(device, columns, MEMORY_STATS_KEYS, HolderBook(), new_group() if saved else 0)
         for function in functions:
             self.add_function(function)
 
-    def _prepare(self, device: str | None, columns: Columns, unasked: Iterable[str], book: HolderBook) -> None:
+    def _prepare(
+        self,
+        device: str | None,
+        columns: Columns,
+        unasked: Iterable[str],
+        book: HolderBook,
+        saved_group: int = 0,
+    ) -> None:
         engine.prepare()
+        if saved_group:
+            follow_saved(engine.torch_module())
+        self._saved = bool(saved_group)
         self._device = device
         self._columns = None if columns is None else check_columns(columns)
         self._extra = extra_columns(unasked if self._columns is None else self._columns)
         ids = tuple(allocator_stats.column_id(name) for name in self._extra)
         self._book = book
-        self._tracer = _native.Tracer(ids, UNASKED_RUNS if columns is None else _EVERY_RUN, book.native)
+        runs = UNASKED_RUNS if columns is None else _EVERY_RUN
+        self._tracer = _native.Tracer(ids, runs, book.native, saved_group)
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
         self._hooks: list[Any] = []
@@ -81,13 +103,13 @@ class LineProfiler:
             self._sources[id(code)] = source_of(code) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
 
-    def measures(self, function: Any, columns: Columns, device: Any) -> bool:
+    def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
         function, of the same code."""
         codes = {id(plain.__code__) for plain in callables.functions_of(function)}
         wanted = None if columns is None else check_columns(columns)
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
-        return shown and codes <= self._names.keys()
+        return shown and self._saved == saved and codes <= self._names.keys()
 
     def enable(self) -> None:
         """Measure on this thread, and on threads that start from now on. Each `enable` needs its `disable`."""
@@ -151,6 +173,7 @@ class LineProfiler:
             target=target_name() if view is None else None if view == "all" else view,
             notes=self._notes(view),
             holders=self._book.records(),
+            saved=self._tracer.saved() if self._saved else None,
         )
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
@@ -169,8 +192,10 @@ class LineProfiler:
         write_text(sys.stdout if stream is None else stream, text + "\n")
 
     def to_dataframe(self, func: Any = None, columns: Columns = None, kind: str = "lines") -> pandas.DataFrame:
-        """One row a source line; index (`function`, `line`), bytes as integers, `device` and `code`. With
-        `kind="holders"` one row a line that held bytes at a device's peak."""
+        """One row a source line; index (`function`, `line`), bytes as integers, `device` and `code`.
+
+        `kind`: "lines", "holders", "growth" or "saved", see `LineRecords.to_dataframe`.
+        """
         return self.records().to_dataframe(func, self._shown(columns), kind=kind)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -199,6 +224,8 @@ class LineProfiler:
             )
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
+        if self._saved and not saved_is_followed():
+            notes.append("what autograd saves cannot be seen with this build of PyTorch, or on this platform")
         if view in ("cpu", "all") and not engine.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
         return notes + _device_notes(self._device)
@@ -231,13 +258,14 @@ def _checked_device(device: Any, slot_of: Callable[[Any], int]) -> str | None:
     return slot_name(slot_of(device))
 
 
-def decorator_profiler(columns: Columns, device: Any, book: HolderBook) -> LineProfiler:
+def decorator_profiler(columns: Columns, device: Any, book: HolderBook, saved: bool = False) -> LineProfiler:
     """A profiler that records without `enable`, for functions that install the hook themselves.
 
     Whether the device is there is asked when the table is shown: decorating must not fail for that.
     """
     profiler = LineProfiler.__new__(LineProfiler)
-    profiler._prepare(_checked_device(device, parse_slot), columns, (), book)
+    group = DECORATORS if saved else 0
+    profiler._prepare(_checked_device(device, parse_slot), columns, (), book, group)
     profiler.start()
     return profiler
 

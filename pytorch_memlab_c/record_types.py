@@ -12,6 +12,8 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from .device_names import TARGET
+from .growth import History
+from .saved import Saved
 
 
 class Stats(NamedTuple):
@@ -36,10 +38,26 @@ class Stats(NamedTuple):
     allocations: int
     #: Maxima of the columns in ``LineRecords.extra_columns``, or None where they were not read.
     extra: tuple[int | None, ...] | None = None
+    #: The later runs, all but the first; None where there is none.
+    growth: History | None = None
+
+    @property
+    def net_later(self) -> int | None:
+        """The net of all runs but the first."""
+        return self.net_sum - self.net_first if self.growth else None
+
+    @property
+    def net_later_max(self) -> int | None:
+        """The largest net of a later run."""
+        return self.growth.net_max if self.growth else None
+
+    @property
+    def net_later_last(self) -> int | None:
+        return self.net_last if self.growth else None
 
 
 #: A device on which nothing has happened.
-NOTHING = Stats._make([*[0] * 13, None])
+NOTHING = Stats._make([*[0] * 13, None, None])
 #: The fields that are maxima over runs.
 MAXIMA = tuple(name for name in Stats._fields if name.endswith(("_peak", "_current")))
 
@@ -50,12 +68,14 @@ class LineRecord:
 
     ``charged``: the devices that were the target when a segment of the line ended, oldest first.
     ``stats``: "target" (the figures of those segments) and each device's own over all segments.
+    ``saved``: what autograd kept of it, by device, where that was asked for.
     """
 
     line: int
     hits: int
     charged: tuple[str, ...]
     stats: Mapping[str, Stats]
+    saved: Mapping[str, Saved] = field(default_factory=dict)
 
     def on(self, device: str) -> Stats | None:
         """Its figures on a device: all 0 where it ran, but only before the device's first event."""
@@ -100,7 +120,7 @@ def merge_entry(entry: LineRecord, line: LineRecord) -> LineRecord:
     for device, own in line.stats.items():
         stats[device] = _merge_stats(stats[device], own) if device in stats else own
     charged = tuple(dict.fromkeys(entry.charged + line.charged))
-    return LineRecord(line.line, entry.hits + line.hits, charged, stats)
+    return LineRecord(line.line, entry.hits + line.hits, charged, stats, line.saved or entry.saved)
 
 
 def _merge_stats(entry: Stats, own: Stats) -> Stats:

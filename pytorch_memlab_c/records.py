@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import records_json
 from .device_names import TARGET, parse_view, slot_name
+from .growth import History
 from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .render.files import write_file
 from .render.frame import build_frame
 from .render.holders import devices_of, holders_frame, render_holders
+from .render.kinds import kind_frame
+from .saved import SavedLines, SavedSnapshot, by_code
 from .sources import Source, def_line, source_of
 from .tables import build_tables
 
@@ -45,6 +48,13 @@ class LineRecords:
     notes: tuple[str, ...] = ()
     #: Who holds the peak, and allocations that failed.
     holders: HolderRecords = HolderRecords()
+    #: Whether what autograd saves was counted.
+    saved: bool = False
+
+    @property
+    def recorded_columns(self) -> tuple[str, ...]:
+        """The columns that are there only because they were asked for."""
+        return (*self.extra_columns, "saved") if self.saved else self.extra_columns
 
     @classmethod
     def from_snapshot(
@@ -58,24 +68,28 @@ class LineRecords:
         target: Any = None,
         notes: Iterable[str] = (),
         holders: HolderRecords | None = None,
+        saved: SavedSnapshot | None = None,
     ) -> LineRecords:
         """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
 
         ``names`` maps to a qualname or ``(qualname, module)``, ``sources`` to what ``source_of``
         gave at registration (looked up now where missing). Both are keyed by ``id(code)``, or by
         the code object: but code objects of two files can be equal, their ids cannot.
-        ``extra_columns`` are the names of ``Stats.extra``; ``notes`` are shown below the tables.
+        ``extra_columns`` are the names of ``Stats.extra``; ``notes`` are shown below the tables;
+        ``saved`` is what ``Tracer.saved()`` gave, None where it was not counted.
 
         Raises:
             ValueError: ``device`` or ``target`` names no device.
         """
+        kept = by_code(saved or ())
         return cls(
-            tuple(_function_record(entry, names or {}, sources or {}) for entry in snapshot),
+            tuple(_function_record(entry, names or {}, sources or {}, kept) for entry in snapshot),
             tuple(extra_columns),
             _named_view(device),
             _named_view(target),
             tuple(notes),
             holders or HolderRecords(),
+            saved is not None,
         )
 
     def to_dataframe(
@@ -95,9 +109,11 @@ class LineRecords:
             func: a function, its qualname, or a list of them; None: all.
             columns: names as ``columns.check_columns`` takes them; None: the device's defaults.
             device: "target", "all", "cpu", "cuda:N"; None: the records' own view.
-            kind: "lines"; or "holders": one row a line that held bytes at a device's peak, with
+            kind: "lines"; "holders": one row a line that held bytes at a device's peak, with
                 ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` and ``code``. Those of a
-                device add up to its peak; the other arguments do not apply.
+                device add up to its peak; the other arguments do not apply; "growth": a line's first and later runs
+                apart, and whether it keeps growing; "saved": what autograd kept for backward. ``columns`` is for "lines"
+                alone.
 
         Raises:
             ValueError: unknown kind, function, column or device, or a column that was not recorded.
@@ -105,11 +121,17 @@ class LineRecords:
         if kind == "holders":
             return holders_frame(self.holders)
         if kind != "lines":
-            raise ValueError(f"unknown kind of table {kind!r}: 'lines' or 'holders' is meant")
+            return kind_frame(self, kind, func, device)
         return build_frame(self, func, columns, device)
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
+        from .render.sections import sections_text
+
+        return self.tables_text(func, columns, device) + sections_text(self, func=func, device=device)
+
+    def tables_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
+        """``to_text`` without what stands below: growing lines, and what autograd kept."""
         from .render.text import render_text
 
         tables = build_tables(self, func, columns, device)
@@ -181,6 +203,7 @@ def _function_record(
     entry: tuple[CodeType, int, Iterable[RawLine]],
     names: Mapping[Any, Name],
     sources: Mapping[Any, Source | None],
+    saved: Mapping[int, SavedLines],
 ) -> FunctionRecord:
     code, calls, raw_lines = entry
     name = _look_up(names, code) or getattr(code, "co_qualname", code.co_name)
@@ -198,12 +221,19 @@ def _function_record(
         def_row,
         None if text is None else tuple(text),
         calls,
-        _line_records(raw_lines, code.co_firstlineno, def_row),
+        _line_records(raw_lines, code.co_firstlineno, def_row, saved.get(id(code), {})),
         code,
     )
 
 
-def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -> tuple[LineRecord, ...]:
+def _stats(values: Sequence[Any]) -> Stats:
+    stats = Stats(*values)
+    return stats._replace(growth=History.of(stats.growth))
+
+
+def _line_records(
+    raw_lines: Iterable[RawLine], first_line: int, def_row: int, saved: SavedLines
+) -> tuple[LineRecord, ...]:
     """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
     line 0, before any of its text."""
     by_line: dict[int, LineRecord] = {}
@@ -212,7 +242,8 @@ def _line_records(raw_lines: Iterable[RawLine], first_line: int, def_row: int) -
             def_row if lineno <= first_line else lineno,
             hits,
             tuple(slot_name(slot) for slot in charged),
-            {slot_name(slot): Stats(*values) for slot, values in stats.items()},
+            {slot_name(slot): _stats(values) for slot, values in stats.items()},
+            saved.get(lineno, {}),
         )
         entry = by_line.get(line.line)
         by_line[line.line] = line if entry is None else merge_entry(entry, line)

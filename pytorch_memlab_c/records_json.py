@@ -9,12 +9,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from . import holder_types
+from .growth import History, Stretch
 from .record_types import FunctionRecord, LineRecord, Stats
+from .saved import Saved
 
 if TYPE_CHECKING:
     from .records import LineRecords
 
 VERSION = 1
+#: The names of the values in `stats` and in `saved`.
+Fields = tuple[list[str], list[str]]
 
 
 def dumps(records: LineRecords) -> str:
@@ -27,6 +31,9 @@ def dumps(records: LineRecords) -> str:
         "extra_columns": list(records.extra_columns),
         "notes": list(records.notes),
         "fields": list(Stats._fields),
+        "saved": records.saved,
+        "saved_fields": list(Saved._fields),
+        "growth_fields": {"history": list(History._fields), "stretch": list(Stretch._fields)},
         "functions": [_function_to_json(function) for function in records.functions],
         "holders": holder_types.to_json(records.holders),
     }
@@ -76,11 +83,14 @@ def _function_to_json(function: FunctionRecord) -> dict[str, Any]:
 
 def _line_to_json(line: LineRecord) -> dict[str, Any]:
     stats = {device: list(values) for device, values in line.stats.items()}
-    return {"line": line.line, "hits": line.hits, "charged": list(line.charged), "stats": stats}
+    document = {"line": line.line, "hits": line.hits, "charged": list(line.charged), "stats": stats}
+    if line.saved:
+        document["saved"] = {device: list(values) for device, values in line.saved.items()}
+    return document
 
 
 def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
-    fields = document["fields"]
+    fields = document["fields"], document.get("saved_fields", [])
     return {
         "functions": tuple(_function_from_json(f, fields) for f in document["functions"]),
         "extra_columns": tuple(document["extra_columns"]),
@@ -88,10 +98,11 @@ def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
         "target": document["target"],
         "notes": tuple(document["notes"]),
         "holders": holder_types.from_json(document.get("holders")),
+        "saved": bool(document.get("saved", False)),
     }
 
 
-def _function_from_json(function: dict[str, Any], fields: list[str]) -> FunctionRecord:
+def _function_from_json(function: dict[str, Any], fields: Fields) -> FunctionRecord:
     source = function["source"]
     return FunctionRecord(
         function["qualname"],
@@ -105,11 +116,13 @@ def _function_from_json(function: dict[str, Any], fields: list[str]) -> Function
     )
 
 
-def _line_from_json(line: dict[str, Any], fields: list[str]) -> LineRecord:
-    stats = {device: _stats_from_json(values, fields) for device, values in line["stats"].items()}
-    return LineRecord(line["line"], line["hits"], tuple(line["charged"]), stats)
+def _line_from_json(line: dict[str, Any], fields: Fields) -> LineRecord:
+    stats = {device: _stats_from_json(values, fields[0]) for device, values in line["stats"].items()}
+    saved = {device: Saved(**dict(zip(fields[1], values))) for device, values in line.get("saved", {}).items()}
+    return LineRecord(line["line"], line["hits"], tuple(line["charged"]), stats, saved)
 
 
 def _stats_from_json(values: list[Any], fields: list[str]) -> Stats:
     stats = Stats(**dict(zip(fields, values)))
-    return stats._replace(extra=None if stats.extra is None else tuple(stats.extra))
+    extra = None if stats.extra is None else tuple(stats.extra)
+    return stats._replace(extra=extra, growth=History.of(stats.growth))

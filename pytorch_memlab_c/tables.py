@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, default_columns, require_recorded
+from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, SAVED_FIELDS, default_columns, require_recorded
 from .device_names import ALL, CPU, TARGET, device_order, parse_view
 from .record_types import FunctionRecord, LineRecord, Stats
 from .selection import labels, select
@@ -69,7 +69,7 @@ def build_tables(
     Raises:
         ValueError: unknown function, column or device, or a column that was not recorded.
     """
-    wanted = None if columns is None else require_recorded(columns, records.extra_columns)
+    wanted = None if columns is None else require_recorded(columns, records.recorded_columns)
     view = _view(records, device)
     titles = labels(records.functions)
     return [
@@ -176,6 +176,8 @@ class _Values:
     def _value(self, column: str, record: LineRecord) -> int | None:
         if column == "hits":
             return record.hits
+        if column in SAVED_FIELDS:
+            return self._saved(column, record)
         stats = self._stats(column, record)
         if stats is None or not stats.runs:
             return None
@@ -183,6 +185,15 @@ class _Values:
             value: int = getattr(stats, FIELDS[column])
             return value
         return None if stats.extra is None else stats.extra[self.extra_columns.index(column)]
+
+    def _saved(self, column: str, record: LineRecord) -> int | None:
+        """What autograd kept on the row's device; on several devices there is no figure in common."""
+        devices = [self.view] if self.view != TARGET else list(record.charged)
+        found = [record.saved[device] for device in devices if device in record.saved]
+        if len(found) != 1:
+            return None if found else 0
+        value: int = getattr(found[0], SAVED_FIELDS[column])
+        return value
 
     def _stats(self, column: str, record: LineRecord) -> Stats | None:
         """The record the column is read from, or None where it has no meaning for the line.

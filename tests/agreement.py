@@ -12,7 +12,7 @@ import gc
 import sys
 from typing import Any
 
-from pytorch_memlab_c import LineProfiler, _native, decorators, profile, simulate
+from pytorch_memlab_c import LineProfiler, _native, decorators, engine, profile, simulate
 
 simulate.enable("a100-40gb", count=2)
 
@@ -76,7 +76,8 @@ def expected_rows(reference: ReferenceTracer) -> dict[Any, tuple[Any, ...]]:
     for (code, line, device), peaks in reference.peaks.items():
         nets = reference.nets[code, line, device]
         summary = (nets[0], sum(nets), max(nets), nets[-1])
-        rows[code, line, device] = (reference.hits[code, line], len(nets), *peaks, *summary)
+        later = reference.later_runs((code, line, device))
+        rows[code, line, device] = (reference.hits[code, line], len(nets), *peaks, *summary, later)
     return rows
 
 
@@ -85,9 +86,9 @@ def counted_rows(profiler: LineProfiler) -> dict[Any, tuple[Any, ...]]:
     for code, _, lines in profiler._tracer.snapshot():
         for line, hits, _, stats in lines:
             for device in range(DEVICES):
-                nothing = (stats[-1][0], *[0] * 12, None)  # ran, before the device's first event
-                runs, active, allocated, reserved, _, _, _, *nets, _, _, _ = stats.get(1 + device, nothing)
-                rows[code, line, device] = (hits, runs, active, allocated, reserved, *nets)
+                runs, active, allocated, reserved, _, _, _, *nets, _, _, _, growth = stats[1 + device]
+                later = [(s[0], s[2], s[3], s[4], s[5]) for s in growth[5]] if growth else []
+                rows[code, line, device] = (hits, runs, active, allocated, reserved, *nets, later)
     return rows
 
 
@@ -136,7 +137,7 @@ def compare(seed: int, way: str, source: str, expected: dict[Any, Any], counted:
 
 def report(seed: int, way: str, source: str, wrong: list[Any], expected: Any, counted: Any) -> None:
     print(f"seed {seed}, {way}: {len(wrong)} of {len(expected)} rows differ")
-    print("hits, runs, active, allocated, reserved peaks, net first, sum, max, last")
+    print("hits, runs, active, allocated, reserved peaks, net first, sum, max, last, later runs")
     for code, line, device in wrong[:10]:
         key = code, line, device
         name = getattr(code, "co_name", code)
@@ -146,6 +147,7 @@ def report(seed: int, way: str, source: str, wrong: list[Any], expected: Any, co
 
 
 def main(first: int, count: int) -> None:
+    engine.prepare()
     for device in range(DEVICES):  # every device is known from the start
         torch.empty(1, device=f"cuda:{device}")
     for seed in range(first, first + count):

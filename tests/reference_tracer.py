@@ -16,12 +16,13 @@ class Segment:
     def __init__(self, frame: Any, now: list[dict[str, int]]) -> None:
         self.frame = frame
         self.line = frame.f_lineno
-        self.start = [levels["allocated_bytes"] for levels in now]
+        self.start = [(levels["allocated_bytes"], levels["reserved_bytes"]) for levels in now]
         self.peak = [dict(levels) for levels in now]
 
 
 class ReferenceTracer:
-    """Figures by (code, line, device): hits, the peak of each metric, and the net of every run in order."""
+    """Figures by (code, line, device): hits, the peak of each metric, and the net of every run in order; for each run also
+    its levels."""
 
     def __init__(self, *functions: Any, devices: int = 1) -> None:
         self.codes = {function.__code__ for function in functions}
@@ -29,6 +30,7 @@ class ReferenceTracer:
         self.hits: dict[Any, int] = defaultdict(int)
         self.peaks: dict[Any, list[int]] = {}
         self.nets: dict[Any, list[int]] = defaultdict(list)
+        self.runs: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
         self.open: list[Segment] = []
 
     def __enter__(self) -> ReferenceTracer:
@@ -73,4 +75,17 @@ class ReferenceTracer:
             key = frame.f_code, segment.line, device
             peak = [segment.peak[device][m] for m in METRICS]
             self.peaks[key] = [max(pair) for pair in zip(peak, self.peaks.get(key, peak))]
-            self.nets[key].append(now[device]["allocated_bytes"] - segment.start[device])
+            (level, reserved), end = segment.start[device], now[device]["reserved_bytes"]
+            net = now[device]["allocated_bytes"] - level
+            self.nets[key].append(net)
+            self.runs[key].append((level, end, net, end - reserved))
+
+    def later_runs(self, key: Any) -> list[tuple[int, ...]]:
+        """All runs but the first, in at most 16 stretches of equally many: runs, the lowest level at their starts, the
+        lowest reserved bytes at their ends, and the sums of both nets."""
+        later = self.runs[key][1:]
+        width = 1
+        while len(later) > 16 * width:
+            width *= 2
+        stretches = (later[i : i + width] for i in range(0, len(later), width))
+        return [(len(s), *map(min, list(zip(*s))[:2]), *map(sum, list(zip(*s))[2:])) for s in stretches]

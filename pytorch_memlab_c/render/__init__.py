@@ -29,16 +29,21 @@ class RecordsDisplay:
         """Arguments and errors as for ``LineRecords.to_dataframe``; all is checked here."""
         self._tables = build_tables(records, func, columns, device)
         self._notes = records.notes
-        self._holders = records.holders
+        self._records, self._func, self._device = records, func, device
 
     def __str__(self) -> str:
-        return render_text(self._tables, self._notes, render_holders(self._holders, devices_of(self._tables)))
+        from .sections import sections_text
+
+        text = render_text(self._tables, self._notes, render_holders(self._records.holders, devices_of(self._tables)))
+        return text + sections_text(self._records, func=self._func, device=self._device)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from .holders_html import holders_fragment
         from .html import render_fragment
+        from .sections import sections_html
 
-        holders = holders_fragment(self._holders, devices_of(self._tables))
-        return render_fragment(self._tables, self._notes, holders=holders)
+        holders = holders_fragment(self._records.holders, devices_of(self._tables))
+        report = render_fragment(self._tables, self._notes, holders=holders)
+        return report + sections_html(self._records, self._func, self._device)

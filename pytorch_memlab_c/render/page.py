@@ -18,6 +18,7 @@ from ..tables import NEVER_CALLED, Row, Table, build_tables
 from .holders import devices_of
 from .holders_html import holders_fragment
 from .html import COLORS, maxima, share, template, template_text
+from .sections import sections_html
 from .summaries import SCOPES, Summary, order_by_peak, summaries
 from .text import NO_FUNCTIONS, clean_code, show_value, shows_device_column, titled_notes
 
@@ -58,6 +59,7 @@ def render_page(
         never_why=NEVER_CALLED,
         notes=notes if tables else [NO_FUNCTIONS, *notes],
         holders=holders_fragment(records.holders, devices_of(tables)),
+        sections=sections_html(records, func, device),
     )
 
 

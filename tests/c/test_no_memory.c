@@ -7,6 +7,7 @@
 #include "fresh.h"
 #include "pending.h"
 #include "places.h"
+#include "saved.h"
 #include "segment.h"
 
 void *__real_malloc(size_t size);
@@ -394,7 +395,7 @@ static int run_segments(bool sampled)
         int before = live;
         fresh_meter();
         recorder = (struct pml_recorder){.recording = true, .sample_runs = 9, .extras = 1, .extra_column = &column};
-        subscriber[0] = (struct pml_subscriber){&recorder, pml_linetable_new(1, 10, 1, &column), 0};
+        subscriber[0] = (struct pml_subscriber){&recorder, pml_linetable_new(1, 10, 1, &column), 0, NULL};
         CHECK(pml_codemap_subscribe(key, &subscriber[0]));
         run_segment(pml_codemap_find(key), sampled, n);
         failed = recorder.failed;
@@ -465,6 +466,59 @@ static void holders_that_find_no_memory_say_so_and_leave_nothing(void)
     }
 }
 
+/* ---- what autograd saves ---- */
+
+static char saved_memory[40];
+
+/* One line saves some blocks; what it counted of them. */
+static int64_t save_blocks(struct pml_recorder *recorder, struct pml_saved_table *table, int64_t *now)
+{
+    struct pml_subscriber sub = {.recorder = recorder, .saved = table};
+    struct pml_subscriber *subs[] = {&sub};
+    struct pml_code code = {.subscribers = 1, .subscriber = subs, .references = 100};
+    struct pml_frame frame = {.code = &code, .line = 3, .window.epoch = 1, .segment = 1};
+    struct pml_frame *frames[] = {&frame};
+    struct pml_stack stack = {.frame = frames, .depth = 1};
+    pml_stack_enter_thread(&stack);
+    for (int i = 0; i < 40; i++) {
+        pml_saved_allocated(PML_CPU, &saved_memory[i], 10);
+        pml_saved_note(&(struct pml_saved_tensor){.storage = &saved_memory[i], .bytes = 10});
+    }
+    pml_stack_enter_thread(NULL);
+    struct pml_saved_figures figures;
+    pml_saved_table_read(table, 3, PML_CPU, &figures);
+    for (int i = 0; i < 40; i++)
+        pml_saved_freed(&saved_memory[i]);
+    struct pml_saved_figures after;
+    pml_saved_table_read(table, 3, PML_CPU, &after);
+    *now = after.now[PML_SAVED_ACTIVATION] + after.now[PML_SAVED_INPUT];
+    return figures.peak[PML_SAVED_ACTIVATION] + figures.peak[PML_SAVED_INPUT];
+}
+
+static void saved_blocks_that_find_no_memory_are_told(void)
+{
+    int before = live;
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        struct pml_recorder recorder = {.recording = true};
+        fresh_meter();
+        atomic_store(&pml_moment, 1);
+        fail_at(n);
+        struct pml_saved_table *table = pml_saved_table_new(1, 10, 1);
+        int64_t now = 0, counted_bytes = 0;
+        pml_saved_follow(true);
+        if (table)
+            counted_bytes = save_blocks(&recorder, table, &now);
+        failed = has_failed();
+        CHECK(!failed || !table || counted_bytes == 400 || pml_saved_incomplete(table));
+        CHECK(failed || (counted_bytes == 400 && !pml_saved_incomplete(table)));
+        CHECK_INT(now, 0);
+        pml_saved_table_release(table);
+        pml_saved_follow(false);
+        CHECK_INT(live, before);
+    }
+}
+
 int main(void)
 {
     RUN(a_line_table_is_whole_or_not_there);
@@ -485,5 +539,6 @@ int main(void)
     RUN(waits_that_ended_are_given_back);
     RUN(a_profiler_that_lost_figures_says_so);
     RUN(holders_that_find_no_memory_say_so_and_leave_nothing);
+    RUN(saved_blocks_that_find_no_memory_are_told);
     return check_report();
 }

@@ -1,0 +1,139 @@
+"""What stands below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
+
+A section is there only if there is something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..growth import FREED_LATER, RESERVED, Growth, growth_of
+from ..line_devices import Place, places
+from .text import clean_code, readable_size
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from ..records import LineRecords
+    from ..saved import Saved
+
+#: Lines shown of what autograd kept; the DataFrame has them all.
+MOST_SAVED = 20
+
+
+class Section(NamedTuple):
+    """``rows`` as ``header``; the last cell is left-aligned."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+def sections(*records: LineRecords, func: Any = None, device: Any = None) -> list[Section]:
+    """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
+    found = [place for one in records for place in places(one, func, device)]
+    return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
+
+
+def sections_text(*records: LineRecords, func: Any = None, device: Any = None) -> str:
+    """Begins with empty lines, as it follows the tables; empty where there is no section."""
+    return "".join(f"\n\n{_text(section)}" for section in sections(*records, func=func, device=device))
+
+
+def sections_html(records: LineRecords, func: Any = None, device: Any = None) -> Markup:
+    """One element a section, with all text escaped; empty where there is none."""
+    from markupsafe import Markup
+
+    from .html import template
+
+    return Markup(template("sections.html.j2").render(sections=sections(records, func=func, device=device)))
+
+
+# ---- growth ----
+
+
+def _growing(found: Sequence[Place]) -> Section | None:
+    grown = [(place, stats, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
+    rows = [_growth_row(place, stats, growth) for place, stats, growth in grown if growth is not None]
+    kinds = {growth.kind for _, _, growth in grown if growth is not None}
+    notes = [text for kind, text in _GROWTH_NOTES.items() if kind in kinds]
+    header = ("each run keeps", "first run", "later runs", "what", "where", "code")
+    title = "Lines that keep more memory on every run"
+    return Section(title, header, tuple(rows), tuple(notes)) if rows else None
+
+
+_GROWTH_NOTES = {
+    FREED_LATER: "freed later: it was given back after the last run; no leak, if that was not the program's end",
+    RESERVED: "reserved: the allocator takes more from the device though no more is allocated (fragmentation)",
+}
+
+
+def _growth_row(place: Place, stats: Any, growth: Growth) -> tuple[str, ...]:
+    size = readable_size(growth.bytes_per_run)
+    first = readable_size(stats.net_first)
+    return size, first, str(stats.runs - 1), growth.kind, _where(place), clean_code(place.code).strip()
+
+
+def _where(place: Place) -> str:
+    return f"{place.device} {place.label}:{place.record.line}"
+
+
+# ---- saved for backward ----
+
+
+def _saved_by_device(found: Sequence[Place]) -> Iterator[Section]:
+    for device in dict.fromkeys(place.device for place in found):
+        kept = [(place, place.record.saved[device]) for place in found if _has_saved(place, device)]
+        if kept:
+            yield _saved_section(device, sorted(kept, key=lambda pair: _weight(pair[1]), reverse=True))
+
+
+def _has_saved(place: Place, device: str) -> bool:
+    return place.device == device and device in place.record.saved
+
+
+def _weight(saved: Saved) -> tuple[int, int, int, int]:
+    return saved.activations, max(saved.hooks, saved.backward), saved.inputs, saved.parameters
+
+
+_SAVED_COLUMNS = {
+    "saved": "activations",
+    "one run": "run_max",
+    "inputs": "inputs",
+    "parameters": "parameters",
+    "hooks": "hooks",
+    "in backward": "backward",
+}
+
+
+def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
+    used = {name: field for name, field in _SAVED_COLUMNS.items() if any(getattr(s, field) for _, s in kept)}
+    rows = [_saved_row(place, saved, used.values()) for place, saved in kept[:MOST_SAVED]]
+    left = f"{len(kept) - MOST_SAVED} more lines: to_dataframe(kind='saved') has them all"
+    notes = [text for name, text in _SAVED_NOTES.items() if name in used] + [left] * (len(kept) > MOST_SAVED)
+    total = sum(saved.activations for _, saved in kept)
+    title = f"Saved for backward, {device}: {readable_size(total)} of activations"
+    return Section(title, (*used, "where", "code"), tuple(rows), tuple(notes))
+
+
+_SAVED_NOTES = {
+    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, instead of being kept",
+    "in backward": "in backward: the most that was saved again at one time while backward ran (checkpoint)",
+}
+
+
+def _saved_row(place: Place, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
+    sizes = (readable_size(value) if (value := getattr(saved, field)) else "" for field in fields)
+    return (*sizes, f"{place.label}:{place.record.line}", clean_code(place.code).strip())
+
+
+# ---- showing ----
+
+
+def _text(section: Section) -> str:
+    table = [section.header, *section.rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(section.header) - 1)]
+    lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in table]
+    return "\n".join([f"## {section.title}", "", *lines, *(f"note: {note}" for note in section.notes)]) + "\n"
