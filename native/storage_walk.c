@@ -42,7 +42,8 @@ PyObject *pml_call(const char *module, const char *name)
 static int pick(PyObject *object, void *arg)
 {
     struct wanted *wanted = arg;
-    wanted->failed = is_wanted(wanted, Py_TYPE(object)) && PyList_Append(wanted->found, object) < 0;
+    bool picked = object != wanted->found && is_wanted(wanted, Py_TYPE(object)); /* the list would keep itself alive */
+    wanted->failed = picked && PyList_Append(wanted->found, object) < 0;
     return !wanted->failed;
 }
 

@@ -159,8 +159,7 @@ def test_memory_that_stays_is_told(tmp_path):
     assert len(values["told"]) == 1 and aliased in values["told"][0]
     assert values["line"].endswith("program.py")
     assert values["as_error"] == [True, False, True] and "entered" not in values
-    (frozen,) = values["frozen"]
-    assert "4.00K stay on cuda:0: no Python object leads to them" in frozen and "gc.unfreeze() would let" in frozen
+    assert values["frozen"] == [], "what gc.freeze() has set aside is found"
     assert values["lazy"] == [["2 storages (7.81K) stay on cuda:0: a copy-on-write clone"], True, True]
     if "pool" in values:
         pool = "1 storages (3.91K) stay on cuda:0: in the private pool of a CUDA graph or a torch.cuda.MemPool"

@@ -16,11 +16,16 @@ from notebook_session import Session, row, session  # noqa: E402
 from program_support import level  # noqa: E402
 from run_program import titles  # noqa: E402
 
+from pytorch_memlab_c import engine, set_target_gpu  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Session]:
-    with session() as opened:
-        yield opened
+    """As in a process without PyTorch, whatever other tests have imported into this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "torch_module", lambda: None)
+        with set_target_gpu("cpu"), session() as opened:
+            yield opened
 
 
 @pytest.fixture

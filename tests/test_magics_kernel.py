@@ -59,7 +59,7 @@ def kinds(outputs: list[Any]) -> list[str]:
 def test_table_is_displayed_as_html_before_the_value(outputs: dict[str, Any]) -> None:
     table, result = outputs["table"]
     assert (table.output_type, result.output_type) == ("display_data", "execute_result")
-    assert "<table>" in table.data["text/html"] and "Cell In[2]" in table.data["text/html"]
+    assert "<table" in table.data["text/html"] and "Cell In[2]" in table.data["text/html"]
     assert values(table.data["text/plain"], "held = Block(1024)") == ["1.00K", "1.00K", "1"]
     assert result.data["text/plain"] == "7"
     assert text_of(outputs["value"]) == "8\n" and outputs["semicolon"] == []

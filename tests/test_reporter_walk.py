@@ -91,6 +91,10 @@ class TestWalk:
             _native.walk_instances((Thing, Other))
         assert (sys.getrefcount(thing), sys.getrefcount(Thing)) == before
 
+    def test_a_walk_over_everything_does_not_find_its_own_list(self):
+        found = _native.walk_instances(object)
+        assert id(found) not in map(id, found) and any(one is Thing for one in found)
+
     @pytest.mark.parametrize("enabled", [True, False])
     def test_the_collector_is_as_it_was(self, enabled):
         (gc.enable if enabled else gc.disable)()

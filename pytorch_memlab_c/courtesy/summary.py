@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -67,11 +66,6 @@ def _unknown(allocated: dict[int, int], kept: Iterable[Kept]) -> list[str]:
         if rest > 0:
             told.append(
                 f"{readable_size(rest)} stay on cuda:{device}: no Python object leads to them (C++ code holds them, "
-                f"such as DistributedDataParallel's buckets, or the cache of an autocast region){_hint()}"
+                f"such as DistributedDataParallel's buckets, or the cache of an autocast region)"
             )
     return told
-
-
-def _hint() -> str:
-    frozen = gc.get_freeze_count()
-    return f"; gc.freeze() hides {frozen} objects, gc.unfreeze() would let their tensors be found" if frozen else ""
