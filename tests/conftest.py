@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
+from program_support import allocate, free, level
 
 from pytorch_memlab_c import decorators
 
@@ -15,6 +17,17 @@ def own_decorated_functions() -> Iterator[None]:
     before = len(decorators._profilers)
     yield
     del decorators._profilers[before:]
+
+
+@pytest.fixture
+def only_made_up_bytes() -> Iterator[None]:
+    """The CPU's level is 0: tensors that other tests have left in this process do not count."""
+    if level():
+        gc.collect()
+    held = level()
+    free(held)
+    yield
+    allocate(held)
 
 
 def pytest_sessionfinish() -> None:

@@ -85,7 +85,8 @@ def test_case_2_a_function_typed_in_the_plain_interpreter(tmp_path):
     run = subprocess.run(
         [sys.executable, "-i", "-q"], input=typed, capture_output=True, text=True, cwd=TESTS, timeout=60
     )
-    assert "## f" in run.stdout and run.stdout.count("1.00K") == 2  # peak and net, shown once
+    table = run.stdout.partition("\nPeak of")[0]
+    assert "## f" in run.stdout and table.count("1.00K") == 2  # peak and net, shown once
     assert "Error" not in run.stderr
 
 

@@ -18,6 +18,8 @@ from run_program import cells, titles
 from pytorch_memlab_c import LineProfiler, LineRecords
 from pytorch_memlab_c.cli import main
 
+pytestmark = pytest.mark.usefixtures("only_made_up_bytes")
+
 BEFORE = """\
 def step(blocks):
     size = 1024

@@ -13,6 +13,7 @@ import gpu_device
 import pytest
 
 pytest_plugins = "pytester"
+pytestmark = pytest.mark.usefixtures("only_made_up_bytes")
 TESTS = Path(__file__).parent
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
