@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,16 @@ def test_case_60_a_cell_shows_its_own_lines_and_the_functions_it_defines(noteboo
     assert row(table, "held = Block(size)", of="work") == ["1.00K", "1.00K", "1"]
     assert row(table, "free(allocate(3 * size))", of="work") == ["4.00K", "0.00B", "1"]
     assert row(table, "held = Block(size)", of=cell) == ["0"]
+
+
+def test_peaks_name_the_cells_they_are_in(notebook: Session) -> None:
+    notebook.run(f"{WORK}\nfrom pytorch_memlab_c import LineProfiler")
+    (table,) = notebook.run("%%mlrun -f work\nheld = work(1024)\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:3 in work\. Held by:$", table, re.MULTILINE), table
+    (table,) = notebook.run("%%mlrun\nheld = Block(1024)\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:2\. Held by:$", table, re.MULTILINE), table
+    text = notebook.run("with LineProfiler(work) as profiler:\n    held = work(1024)\nprofiler.print_stats()").text
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:3 in work\. Held by:$", text, re.MULTILINE), text
 
 
 def test_line_numbers_are_those_of_the_cell(notebook: Session) -> None:
