@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -194,3 +195,23 @@ def test_counting_core_includes_no_python() -> None:
 def test_decisions_are_numbered_in_order() -> None:
     numbers = re.findall(r"^(\d+)\. \*\*", ARCHITECTURE.partition("## Decisions")[2], flags=re.MULTILINE)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+
+
+def imported() -> set[str]:
+    """The top-level modules that the package's files import, but its own and Python's."""
+    found = set()
+    for path in [*(ROOT / "pytorch_memlab_c").rglob("*.py"), *(ROOT / "magics").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module or "")
+    return {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"pytorch_memlab_c"}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """PyTorch and others of a user's own choice as extras."""
+    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = re.findall(r'"(\w+)>', metadata.partition("\ndependencies")[2].partition("\n")[0])
+    optional = re.findall(r'"(\w+)>', metadata.partition("[project.optional-dependencies]")[2].partition("\n\n")[0])
+    assert set(needed) | set(optional) == {name.lower() for name in imported()}
