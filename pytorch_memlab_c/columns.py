@@ -143,6 +143,11 @@ def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(c for c in check_columns(columns) if c not in _EVENT_COLUMNS)
 
 
+def asks_for_saved(columns: str | Iterable[str] | None) -> bool:
+    """Whether one of ``columns`` needs what autograd keeps to be counted."""
+    return columns is not None and any(column in SAVED_FIELDS for column in check_columns(columns))
+
+
 def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> tuple[str, ...]:
     """``columns``, checked, if all that need the allocator's statistics are in ``recorded``.
 

@@ -232,6 +232,31 @@ run(2), everywhere
     assert outcome.value == ((0, 9, 109, 108, 0), 108)
 
 
+def test_what_a_function_assigns_for_the_first_time_is_its_variable(notebook: Session) -> None:
+    outcome = notebook.run("""
+here = "the notebook's"
+def run(a):
+    %mlrun -q here = a + 1
+    if a:
+        %mlrun -q from os import path as found
+    value = %mlrun -q more, *rest = a, 5, 6; more
+    def inner():
+        global everywhere2
+        %mlrun -q everywhere2 = [here for more in range(2)]
+        return here
+    get_ipython().run_cell_magic("mlrun", "-q", "def last():\\n    return here\\nkept: int = 7\\n")
+    return here, found.sep, value, more, rest, inner(), last(), kept
+run(2), here
+""")
+    assert outcome.value == ((3, "/", 2, 2, [5, 6], 3, 3, 7), "the notebook's")
+
+
+def test_peak_at_the_start_of_a_cell_is_on_its_first_line(notebook: Session) -> None:
+    notebook.run("held = Block(4096)")
+    (table,) = notebook.run("%%mlrun\nheld = None\nfree(allocate(1))\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:1\. Held by:$", table, re.MULTILINE), table
+
+
 def test_function_that_awaits_can_run_it(notebook: Session) -> None:
     outcome = notebook.run("""
 import asyncio
