@@ -160,7 +160,7 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     if saved and "saved" not in recorded:
         raise ValueError(
             f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
-            "LineProfiler(..., saved=True) or @profile(saved=True)"
+            "LineProfiler(..., saved=True), @profile(saved=True), or where such a column is named before the run (-c saved)"
         )
     if missing:
         raise ValueError(

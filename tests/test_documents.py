@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,8 @@ def test_sample_of_a_limit_prints_what_is_shown(tmp_path: Path) -> None:
     write(tmp_path, {"test_train.py": sample("test_train.py")})
     text = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_train.py")
     assert "1 failed" in text
+    if not metadata.version("torch").startswith("2.14."):
+        pytest.skip("the figures in README.md are those of PyTorch 2.14")
     assert shown("limit_tensor_memory") in without_spaces_at_ends(text)
 
 
@@ -211,7 +214,7 @@ def imported() -> set[str]:
 
 def test_what_is_imported_is_declared() -> None:
     """PyTorch and others of a user's own choice as extras."""
-    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    needed = re.findall(r'"(\w+)>', metadata.partition("\ndependencies")[2].partition("\n")[0])
-    optional = re.findall(r'"(\w+)>', metadata.partition("[project.optional-dependencies]")[2].partition("\n\n")[0])
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = re.findall(r'"(\w+)>', project.partition("\ndependencies")[2].partition("\n")[0])
+    optional = re.findall(r'"(\w+)>', project.partition("[project.optional-dependencies]")[2].partition("\n\n")[0])
     assert set(needed) | set(optional) == {name.lower() for name in imported()}
