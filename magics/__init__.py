@@ -6,20 +6,20 @@ from typing import Any
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Give `shell` the magics, their completions, and `await` in what they run."""
-    from . import awaiting, completion
+    """Give `shell` the magics, their completions, and what their calls need in the text of cells."""
+    from . import calls, completion
     from .mlrun import MlrunMagics
 
     shell.register_magics(MlrunMagics)
     completion.install(shell)
-    awaiting.install(shell)
+    calls.install(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take away what `load_ipython_extension` gave; without it nothing happens."""
-    from . import awaiting, completion
+    from . import calls, completion
 
-    awaiting.remove(shell)
+    calls.remove(shell)
     completion.remove(shell)
     ours = shell.magics_manager.registry.pop("MlrunMagics", None)
     for magics in shell.magics_manager.magics.values():

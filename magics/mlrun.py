@@ -53,6 +53,7 @@ class MlrunMagics(Magics):
     @argument(
         "-g",
         "--gpu",
+        "--device",
         metavar="gpu",
         help="""
         The device to show, an index, a name (cuda:1, cpu), or all for each device that allocated. The target of

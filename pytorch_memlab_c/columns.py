@@ -143,6 +143,11 @@ def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(c for c in check_columns(columns) if c not in _EVENT_COLUMNS)
 
 
+def asks_for_saved(columns: str | Iterable[str] | None) -> bool:
+    """Whether one of ``columns`` needs what autograd keeps to be counted."""
+    return columns is not None and any(column in SAVED_FIELDS for column in check_columns(columns))
+
+
 def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> tuple[str, ...]:
     """``columns``, checked, if all that need the allocator's statistics are in ``recorded``.
 
@@ -155,7 +160,7 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     if saved and "saved" not in recorded:
         raise ValueError(
             f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
-            "LineProfiler(..., saved=True) or @profile(saved=True)"
+            "LineProfiler(..., saved=True), @profile(saved=True), or where such a column is named before the run (-c saved)"
         )
     if missing:
         raise ValueError(

@@ -32,7 +32,7 @@ class _Function(NamedTuple):
     source: Source | None
 
     def holder(self, kind: str, size: int, line: int) -> Holder:
-        line = self.def_line if line == self.first_line else line
+        line = self.def_line if line <= self.first_line else line  # a module or a cell begins on line 0
         start, text = self.source or (line, [])
         code = text[line - start].strip() if 0 <= line - start < len(text) else None
         return Holder(kind, size, self.qualname, self.filename, line, code)

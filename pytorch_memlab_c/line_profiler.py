@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from . import _native, allocator_stats, callables, engine
-from .columns import MEMORY_STATS_KEYS, check_columns, extra_columns, require_recorded
+from .columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
 from .device_names import slot_name
 from .holder_book import HolderBook
 from .records import LineRecords
@@ -46,7 +46,7 @@ class LineProfiler:
         columns: the columns to record. The default columns always are; others (keys of `torch.cuda.memory_stats()`)
             need a reading of the allocator's statistics for each run of a line. If None, those are recorded for the
             first 100 runs of each line.
-        saved: count what autograd keeps for backward, too.
+        saved: count what autograd keeps for backward, too; as if one of `columns` is about that.
 
     Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device, `RuntimeError` for a
     CUDA device where PyTorch has no CUDA.
@@ -63,7 +63,9 @@ class LineProfiler:
         if target_gpu is not None and device is not None:
             raise ValueError("give target_gpu or device, not both: they name the same thing")
         device = _checked_device(device if target_gpu is None else target_gpu, available_slot)
-        self._prepare(device, columns, MEMORY_STATS_KEYS, HolderBook(), new_group() if saved else 0)
+        self._prepare(
+            device, columns, MEMORY_STATS_KEYS, HolderBook(), new_group() if saved or asks_for_saved(columns) else 0
+        )
         for function in functions:
             self.add_function(function)
 
@@ -109,7 +111,7 @@ class LineProfiler:
         codes = {id(plain.__code__) for plain in callables.functions_of(function)}
         wanted = None if columns is None else check_columns(columns)
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
-        return shown and self._saved == saved and codes <= self._names.keys()
+        return shown and self._saved == (saved or asks_for_saved(columns)) and codes <= self._names.keys()
 
     def enable(self) -> None:
         """Measure on this thread, and on threads that start from now on. Each `enable` needs its `disable`."""
@@ -133,6 +135,9 @@ class LineProfiler:
     def enabled(self) -> bool:
         return bool(self._hooks)
 
+    def _recorded(self) -> tuple[str, ...]:
+        return (*self._extra, "saved") if self._saved else self._extra
+
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The columns shown where none are named; None for the defaults of the device shown."""
@@ -140,7 +145,7 @@ class LineProfiler:
 
     @columns.setter
     def columns(self, columns: Columns) -> None:
-        self._columns = None if columns is None else require_recorded(columns, self._extra)
+        self._columns = None if columns is None else require_recorded(columns, self._recorded())
 
     def __enter__(self) -> LineProfiler:
         self.enable()
@@ -264,7 +269,7 @@ def decorator_profiler(columns: Columns, device: Any, book: HolderBook, saved: b
     Whether the device is there is asked when the table is shown: decorating must not fail for that.
     """
     profiler = LineProfiler.__new__(LineProfiler)
-    group = DECORATORS if saved else 0
+    group = DECORATORS if saved or asks_for_saved(columns) else 0
     profiler._prepare(_checked_device(device, parse_slot), columns, (), book, group)
     profiler.start()
     return profiler

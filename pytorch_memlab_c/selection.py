@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 from .record_types import FunctionRecord
+from .sources import file_label
 
 _HAS_FUNC = (functools.partial, functools.partialmethod, functools.cached_property)
 #: Against objects whose ``__getattr__`` invents a new ``__wrapped__`` each time.
@@ -36,7 +36,7 @@ def _with_module(function: FunctionRecord, _position: int) -> str:
 
 
 def _with_place(function: FunctionRecord, position: int) -> str:
-    place = f"{os.path.basename(function.filename)}:{function.first_line}"
+    place = f"{file_label(function.filename)}:{function.first_line}"
     return f"{_with_module(function, position)} ({place})"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import io
 import linecache
+import os
 import re
 import sys
 import tokenize
@@ -49,6 +50,16 @@ def def_line(code: CodeType, lines: Sequence[str] | None) -> int:
         return code.co_firstlineno
     offset = _def_offset(lines)
     return code.co_firstlineno + (offset or 0)
+
+
+def file_label(filename: str) -> str:
+    """A file's name for a reader: without folders, and ``Cell In[2]`` for a cell of the notebook that runs."""
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        cell = shell.compile.format_code_name(filename)
+    except Exception:  # no IPython, or none that runs
+        cell = None
+    return " ".join(cell) if cell else os.path.basename(filename)
 
 
 def _file_lines(filename: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,16 @@ def test_case_60_a_cell_shows_its_own_lines_and_the_functions_it_defines(noteboo
     assert row(table, "held = Block(size)", of="work") == ["1.00K", "1.00K", "1"]
     assert row(table, "free(allocate(3 * size))", of="work") == ["4.00K", "0.00B", "1"]
     assert row(table, "held = Block(size)", of=cell) == ["0"]
+
+
+def test_peaks_name_the_cells_they_are_in(notebook: Session) -> None:
+    notebook.run(f"{WORK}\nfrom pytorch_memlab_c import LineProfiler")
+    (table,) = notebook.run("%%mlrun -f work\nheld = work(1024)\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:3 in work\. Held by:$", table, re.MULTILINE), table
+    (table,) = notebook.run("%%mlrun\nheld = Block(1024)\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:2\. Held by:$", table, re.MULTILINE), table
+    text = notebook.run("with LineProfiler(work) as profiler:\n    held = work(1024)\nprofiler.print_stats()").text
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:3 in work\. Held by:$", text, re.MULTILINE), text
 
 
 def test_line_numbers_are_those_of_the_cell(notebook: Session) -> None:
@@ -219,6 +230,31 @@ def run(a):
 run(2), everywhere
 """)
     assert outcome.value == ((0, 9, 109, 108, 0), 108)
+
+
+def test_what_a_function_assigns_for_the_first_time_is_its_variable(notebook: Session) -> None:
+    outcome = notebook.run("""
+here = "the notebook's"
+def run(a):
+    %mlrun -q here = a + 1
+    if a:
+        %mlrun -q from os import path as found
+    value = %mlrun -q more, *rest = a, 5, 6; more
+    def inner():
+        global everywhere2
+        %mlrun -q everywhere2 = [here for more in range(2)]
+        return here
+    get_ipython().run_cell_magic("mlrun", "-q", "def last():\\n    return here\\nkept: int = 7\\n")
+    return here, found.sep, value, more, rest, inner(), last(), kept
+run(2), here
+""")
+    assert outcome.value == ((3, "/", 2, 2, [5, 6], 3, 3, 7), "the notebook's")
+
+
+def test_peak_at_the_start_of_a_cell_is_on_its_first_line(notebook: Session) -> None:
+    notebook.run("held = Block(4096)")
+    (table,) = notebook.run("%%mlrun\nheld = None\nfree(allocate(1))\n").tables
+    assert re.search(r"^Peak of .*, at Cell In\[\d+\]:1\. Held by:$", table, re.MULTILINE), table
 
 
 def test_function_that_awaits_can_run_it(notebook: Session) -> None:

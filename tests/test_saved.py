@@ -11,6 +11,8 @@ from made_up_snapshots import code_named, line, stats
 from run_program import run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords, profile
+from pytorch_memlab_c.holder_book import HolderBook
+from pytorch_memlab_c.line_profiler import decorator_profiler
 
 CASES = Path(__file__).parent / "saved_cases.py"
 N = 128 * 128 * 4
@@ -305,3 +307,19 @@ def test_the_llama_example(tmp_path):
     assert held - saved == 512 + cosine_and_sine + mask + positions
     assert lines["hidden_states = decoder_layer("] == 2 * 64 * 4096 * 2
     assert hooks > saved
+
+
+def test_columns_named_before_the_run_ask_for_it() -> None:
+    """Given to a profiler, a decorator, or the command line's and the notebook's ``-c``."""
+
+    def one() -> int:
+        return 1
+
+    for profiler in (
+        LineProfiler(one, columns=["hits", "saved.total"]),
+        decorator_profiler("saved", None, HolderBook()),
+    ):
+        assert profiler.records().saved
+        profiler.columns = ("net", "saved")
+        assert profiler.columns == ("net", "saved")
+    assert not LineProfiler(one, columns="hits").records().saved

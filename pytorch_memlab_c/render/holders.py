@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..device_names import device_order
 from ..holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
+from ..sources import file_label
 from ..tables import Table
 from .text import clean_code, readable_size
 
@@ -40,13 +40,15 @@ def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
 
 
 def place(holder: Holder) -> str:
-    """Where: ``file.py:12 in function``, or what stands for a line."""
+    """Where: ``file.py:12 in function``, or what stands for a line. A cell's own lines name the cell once."""
     if holder.kind == ELSEWHERE:
         return "elsewhere: outside of the profiled functions, or before profiling"
     if holder.kind == AUTOGRAD:
         return "autograd, while several threads ran profiled functions"
     backward = ", in backward" if holder.kind == BACKWARD else ""
-    return f"{os.path.basename(holder.filename or '?')}:{holder.line} in {holder.function}{backward}"
+    file = file_label(holder.filename or "?")
+    function = "" if holder.function == file else f" in {holder.function}"
+    return f"{file}:{holder.line}{function}{backward}"
 
 
 def _running(holder: Holder) -> str:
