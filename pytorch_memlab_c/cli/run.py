@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if options.gpu is not None:
         _simulate(options.gpu)
     try:
-        profiler = LineProfiler(device=options.device, columns=options.column or None)
+        profiler = LineProfiler(device=options.device, columns=options.column or None, saved=options.saved)
     except (ValueError, RuntimeError) as error:
         raise UsageError(one_line(error)) from None
     targets = Targets(profiler, options.function, options.profile)
