@@ -123,7 +123,9 @@ def _rise(lows: Sequence[int], runs: Sequence[int]) -> float | None:
 
 def _given_back(history: History) -> bool:
     """Whether what was kept inside one call went at its end, as a forward pass's activations go in backward: far more was
-    freed than ever between two runs."""
+    freed than ever between two runs. What the line is known to hold still was not given back."""
+    if history.live and history.live_now >= history.runs[-1].low:
+        return False
     kept = history.runs[-1].low - history.runs[0].low
     return history.freed_since >= kept / 2 and history.freed_since > 1.5 * history.freed_gap
 

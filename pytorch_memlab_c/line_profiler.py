@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from . import _native, allocator_stats, callables, engine
+from . import _native, allocator_stats, callables, engine, simulate
 from .columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
 from .device_names import slot_name
 from .holder_book import HolderBook
@@ -233,7 +233,15 @@ class LineProfiler:
             notes.append("what autograd saves cannot be seen with this build of PyTorch, or on this platform")
         if view in ("cpu", "all") and not engine.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
-        return notes + _device_notes(self._device)
+        return [*notes, *_device_notes(self._device), *_simulated_note(view)]
+
+
+def _simulated_note(view: str | None) -> list[str]:
+    """That CUDA figures are simulated: of the device shown, and of others that the records may hold."""
+    torch = engine.torch_module()
+    if not simulate.is_enabled() or (view == "cpu" and (torch is None or not torch.cuda.is_initialized())):
+        return []
+    return [f"CUDA figures are {simulate.describe()}"]
 
 
 def _device_notes(asked: str | None) -> list[str]:

@@ -119,7 +119,9 @@ class LineRecords:
             ValueError: unknown kind, function, column or device, or a column that was not recorded.
         """
         if kind == "holders":
-            return holders_frame(self.holders)
+            frame = holders_frame(self.holders)
+            frame.attrs["notes"] += self.notes
+            return frame
         if kind != "lines":
             return kind_frame(self, kind, func, device)
         return build_frame(self, func, columns, device)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from made_up_snapshots import K, M, code_named, line, stats
 
+from pytorch_memlab_c.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
 from pytorch_memlab_c.records import LineRecords
 
 CPU, CUDA0, CUDA1 = 0, 1, 2
@@ -77,3 +79,36 @@ def mixed() -> LineRecords:
     }
     source = ["def {}():", "    x = make()", "    y = x.to('cuda:1')"]
     return records_of({name: ([source[0].format(name), *source[1:]], lines) for name, lines in on.items()})
+
+
+def whole() -> LineRecords:
+    """A report with everything that stands beside the tables, of hostile source: who holds the peaks, allocations that
+    failed, growth, and what backward will need."""
+    rises = [(1, K * i, K * i, 0, K, 0) for i in range(8)]
+    history = (True, 8 * K, K, 0, 0, rises, [(1, 0, 0, 0, 8 * K, 0)])
+    grown = (*stats(9 * M, K, runs=9, net_sum=9 * K), history)
+    lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
+    code = code_named("work", "/home/user/project/work.py")
+    kept = [(number, CUDA0, (number * M, M, 2 * M, M, K, K, K)) for number in range(2, len(HOSTILE) + 1)]
+    records = LineRecords.from_snapshot(
+        [(code, 3, lines)],
+        sources={id(code): (1, HOSTILE)},
+        names={id(code): ("work", "project.model")},
+        saved=[(code, kept)],
+        notes=["CUDA figures are simulated: <b>"],
+    )
+    return dataclasses.replace(records, holders=_holders())
+
+
+def _holders() -> HolderRecords:
+    file = "/home/user/project/work.py"
+    named = [Holder("line", (20 - i) * M, "work", file, i + 1, HOSTILE[i].strip()) for i in range(1, len(HOSTILE))]
+    named[3:3] = [
+        Holder("backward", 8 * M, f"Layer{'r' * 150}.forward", "/x/<b>.py", 7 + i, "<b>&lt;") for i in range(5)
+    ]
+    held = (*named, Holder("autograd", 3 * M), Holder("elsewhere", 2 * M))
+    total = sum(holder.bytes for holder in held)
+    series = tuple(total * i // 100 for i in range(101))
+    failed = OutOfMemory("cuda:0", 1 << 30, total, total, total, M, 24 << 30, named[0], held)
+    peaks = (PeakHolders("cuda:0", total, named[0], held, series, 16), PeakHolders("cpu", M, held[-1], held[-1:]))
+    return HolderRecords(peaks, (failed, failed), 5, ("blocks of <b> are not known",))

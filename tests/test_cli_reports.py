@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -13,10 +14,14 @@ from pathlib import Path
 import pytest
 from cli_support import python, run, write
 from program_support import Block
+from report_samples import whole
 from run_program import cells, titles
 
 from pytorch_memlab_c import LineProfiler, LineRecords
 from pytorch_memlab_c.cli import main
+from pytorch_memlab_c.holder_types import HolderRecords
+
+SIMULATED = "CUDA figures are simulated"
 
 pytestmark = pytest.mark.usefixtures("only_made_up_bytes")
 
@@ -148,6 +153,52 @@ def test_ranks_side_by_side(tmp_path, capsys):
     rows = list(csv.DictReader(open(tmp_path / "ranks.csv")))
     values = [(row["rank"], int(row["value"])) for row in rows if row["code"].strip() == "y = Block(2 * size)"]
     assert values == [("rank0", 2048), ("rank1", 8192)]
+
+
+def test_all_that_stands_beside_the_tables_is_in_reports_shown_again(tmp_path, capsys):
+    records = whole()
+    before = str(tmp_path / "before.rank0.json")
+    records.to_json(before)
+    assert LineRecords.from_json(before) == records
+    text = answer(capsys, "report", before)
+    assert text == records.to_text() + "\n" or text == records.to_text()
+    for told in (
+        "Peak of cuda:0: ",
+        "Out of memory on cuda:0",
+        "## Lines that keep",
+        "## Saved for backward",
+        SIMULATED,
+    ):
+        assert told in text
+    answer(capsys, "report", before, "-o", str(tmp_path / "page.html"))
+    assert (tmp_path / "page.html").read_text() == records.to_html()
+    after = str(tmp_path / "after.rank1.json")
+    dataclasses.replace(records, holders=HolderRecords()).to_json(after)
+    merged = answer(capsys, "merge", before, after)
+    assert "\n## rank0\n\nPeak of cuda:0: " in merged and "## rank1" not in merged
+    assert merged.count("Out of memory on cuda:0") == 2
+    assert f"note: rank0: {SIMULATED}" in merged and f"note: rank1: {SIMULATED}" in merged
+    notes = [line for line in answer(capsys, "diff", before, after).splitlines() if line.startswith("note: ")]
+    assert notes == [
+        f"note: {before}: out of memory on cuda:0 at work.py:2 in work (5 times)",
+        f"note: {SIMULATED}: <b>",
+    ]
+
+
+def test_reports_without_the_newer_parts_are_read(tmp_path, capsys):
+    document = json.loads(whole().to_json())
+    for name in ("holders", "saved", "saved_fields", "growth_fields"):
+        del document[name]
+    document["fields"].remove("growth")
+    for line in document["functions"][0]["lines"]:
+        line.pop("saved", None)
+        for values in line["stats"].values():
+            values.pop()
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    old = str(tmp_path / "old.json")
+    assert titles(answer(capsys, "report", old))[0] == "work"
+    assert answer(capsys, "diff", old, old).startswith("no line differs\n")
+    assert "## work" in answer(capsys, "merge", old, old)
 
 
 ALLOCATES = "from program_support import Block\ndef f():\n    block = Block(1024)\nf()\n"

@@ -46,6 +46,8 @@ TRAINING = """
 #: On the way, the finders of the simulated GPU, of the engine and of the command line all listen to `import torch`.
 NAMES = ["-p", "__main__", "-f", "nn.Linear.forward", "-f", "torch.optim.Adam.step"]
 
+OUTPUTS = ["-o", "gpu.json", "-o", "gpu.html", "-o", "gpu.txt"]
+
 
 def highest(path: Path, figure: str, device: str) -> int:
     """The highest value of a figure on a device, over all lines."""
@@ -74,7 +76,7 @@ def test_cpu_tensors_in_figures_that_can_be_computed(tmp_path):
 def test_the_peaks_are_those_that_the_program_reads_from_pytorch(tmp_path):
     write(tmp_path, {"train.py": TRAINING})
     command = ["run"] if REAL else ["simulate", "--gpu", "a100-40gb:2"]
-    words = ["-m", "pytorch_memlab_c", *command, *NAMES, "-o", "gpu.json", "-o", "gpu.html", "train.py", "cuda"]
+    words = ["-m", "pytorch_memlab_c", *command, *NAMES, "--saved", *OUTPUTS, "train.py", "cuda"]
     end = python(tmp_path, *words)
     assert end.returncode == 0, end.stderr
     allocated, reserved = map(int, end.stdout.split())
@@ -82,7 +84,12 @@ def test_the_peaks_are_those_that_the_program_reads_from_pytorch(tmp_path):
     assert highest(tmp_path / "gpu.json", "reserved_peak", "cuda:0") == reserved
     names = [function.qualname for function in LineRecords.from_json(tmp_path / "gpu.json").functions]
     assert {"train", "Net.forward", "Linear.forward", "Adam.step"} <= {*names}
-    assert REAL or "Simulated NVIDIA A100" in (tmp_path / "gpu.html").read_text()
+    for name in OUTPUTS[1::2]:
+        shown = (tmp_path / name).read_text()
+        assert ("CUDA figures are simulated: 2 x Simulated NVIDIA A100" in shown) is not REAL
+        assert "Saved for backward, cuda:0: " in shown or name == "gpu.json"
+    records = LineRecords.from_json(tmp_path / "gpu.json")
+    assert records.saved and records.to_dataframe(kind="holders").attrs["notes"] == list(records.notes)
 
 
 def _source_of(module: str) -> str:

@@ -131,8 +131,16 @@ def test_what_levels_off_or_falls_is_none(lows):
 
 def test_what_a_call_gives_back_at_its_end_is_none():
     rise = [100 * i for i in range(16)]
-    assert verdict(rise, freed_since=1500, freed_gap=100) is None
-    assert verdict(rise, freed_since=1500, freed_gap=1400) == Growth("growing", 100)  # no more than in any run
+    assert verdict(rise, freed_since=1500, freed_gap=100, live_now=0) is None
+    assert verdict(rise, freed_since=1500, freed_gap=1400, live_now=0) == Growth(
+        "growing", 100
+    )  # no more than in any run
+
+
+def test_what_the_line_still_holds_was_not_given_back_whatever_else_was_freed():
+    rise = [100 * i for i in range(16)]
+    assert verdict(rise, freed_since=10**9, freed_gap=100, live_now=1500) == Growth("growing", 100)
+    assert verdict(rise, freed_since=10**9, freed_gap=100, live_now=-1) is None  # not known
 
 
 def test_what_is_gone_after_all_calls_is_told_so():

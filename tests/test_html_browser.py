@@ -9,7 +9,7 @@ import os
 import shutil
 
 import pytest
-from report_samples import HOSTILE, hostile, large, mixed
+from report_samples import HOSTILE, hostile, large, mixed, whole
 
 from pytorch_memlab_c.render import RecordsDisplay
 from pytorch_memlab_c.render.text import clean_code
@@ -224,21 +224,85 @@ def test_all_text_stands_out_from_what_is_behind_it(open_page, scheme):
     """At least 4.5 to 1, as WCAG 2 asks for at level AA; also on bars."""
     columns = ["active_bytes.all.peak", "reserved_bytes.all.peak", "net", "net.first", "net.max", "allocated"]
     columns += ["allocated_bytes.all.peak", "active_bytes.all.current", "hits"]
-    page = open_page(large(2, 10).to_html(columns=columns), scheme)
-    page.locator("summary").click()
-    found = contrasts(page, "body *:not(option):not(script)")
-    assert len(found) > 200 and min(found) >= 4.5
+    for records, most in ((large(2, 10), columns), (whole(), None)):
+        page = open_page(records.to_html(columns=most), scheme)
+        page.locator("summary").click()
+        found = contrasts(page, "body *:not(option):not(script)")
+        assert len(found) > 100 and min(found) >= 4.5
 
 
-def test_tables_tell_assistive_technology_what_they_are(open_page):
-    page = open_page(mixed().to_html())
+#: What stands beside the tables of functions, in the order of the page.
+BESIDE = [
+    "Peak of cuda:0: 169.00M, at work.py:2 in work",
+    "Out of memory on cuda:0 at work.py:2 in work",
+    "Out of memory on cuda:0 at work.py:2 in work",
+    "CUDA memory (active bytes), cuda:0",
+    "Lines that keep more memory on every run",
+    "Saved for backward, cuda:0: 44.00M of activations",
+    "work",
+]
+
+
+def test_who_holds_the_peak_and_all_else_beside_the_tables(open_page):
+    for scheme in ("light", "dark"):
+        page = open_page(whole().to_html(), scheme)
+        assert page.locator("h2").all_inner_texts() == BESIDE
+        held = page.locator(".pml-holders table").first
+        assert held.locator("tbody td:last-child").nth(0).inner_text() == clean_code(HOSTILE[1]).strip()
+        assert page.locator(".pml-holders p.note").all_inner_texts() == [
+            "Out of memory 3 more times",
+            "note: blocks of <b> are not known",
+        ]
+        assert (
+            "<b>.py" in page.locator("body").inner_text()
+            and page.locator("b, img, iframe, script + script").count() == 0
+        )
+        frames = page.locator(".scroll")
+        looks = frames.evaluate_all(
+            """frames => frames.map(frame => [frame, frame.querySelector('thead th'), frame.querySelector('tbody td')]
+            .map(e => getComputedStyle(e)).map(s => [s.fontFamily, s.fontSize, s.backgroundColor, s.borderTopWidth]).join())"""
+        )
+        assert len(looks) == len(BESIDE) - 1 and len(set(looks)) == 1  # as the list of functions
+        plot = page.locator("svg[role=img]")
+        assert plot.count() == 1 and plot.bounding_box()["width"] > 1000
+        assert (
+            plot.get_attribute("aria-label")
+            == "from 0 to 169.00M, over the run; a point for each 16 allocations and frees"
+        )
+        held.locator("a", has_text="work.py:3 in work").click()
+        assert page.evaluate("location.hash") == "#f0-3"
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_what_stands_beside_the_tables_scrolls_inside_its_frame(open_page, width):
+    page = open_page(whole().to_html())
+    page.set_viewport_size({"width": width, "height": 600})
+    rights = page.locator(".pml-holders > *, .pml-section > *").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().right)"
+    )
+    assert len(rights) > 10 and max(rights) <= page.evaluate("document.documentElement.scrollWidth")
+    for frame in page.locator(".scroll").all():
+        assert frame.evaluate(
+            "s => s.getBoundingClientRect().width >= 0.8 * s.parentElement.getBoundingClientRect().width"
+        )
+        assert frame.evaluate("s => getComputedStyle(s).overflowX") == "auto"
+    if width == 1200:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+
+
+@pytest.mark.parametrize("records", [mixed, whole])
+def test_tables_tell_assistive_technology_what_they_are(open_page, records):
+    page = open_page(records().to_html())
     tables = page.locator("table")
     for i in range(tables.count()):
         table = tables.nth(i)
         assert table.locator("thead th:not([scope=col])").count() == 0
         assert table.locator("tbody tr").count() == table.locator("tbody th[scope=row]").count() > 0
-    assert page.get_by_role("table", name="second").count() == 1
-    assert page.get_by_role("region", name="CPU memory (tensor bytes), cpu").count() == 1
+    if records is mixed:
+        assert page.get_by_role("table", name="second").count() == 1
+        assert page.get_by_role("region", name="CPU memory (tensor bytes), cpu").count() == 1
+    else:
+        assert page.get_by_role("region", name=BESIDE[0]).count() == 1
     assert page.locator("h1").count() == 1 and page.locator("html").get_attribute("lang") == "en"
     assert (
         page.evaluate(
@@ -289,11 +353,15 @@ STYLES = """() => ['#before', '#after'].map(where => ['h3', 'p', 'table', 'th', 
 }))"""
 
 
+@pytest.mark.parametrize("records", [hostile, whole])
 @pytest.mark.parametrize("theme", THEMES)
-def test_in_a_notebook_it_takes_the_theme_and_leaves_other_cells_alone(open_page, theme):
-    fragment = RecordsDisplay(hostile())._repr_html_()
+def test_in_a_notebook_it_takes_the_theme_and_leaves_other_cells_alone(open_page, theme, records):
+    fragment = RecordsDisplay(records())._repr_html_()
     page = open_page(NOTEBOOK.format(fragment=fragment, host=HOST, **THEMES[theme]), theme)
-    assert shown_code(page, ".pml-records td:last-child") == [clean_code(text) for text in HOSTILE]
+    assert shown_code(page, ".pml-records td:last-child")[: len(HOSTILE)] == [clean_code(text) for text in HOSTILE]
+    headings = page.locator(".pml-holders h3, .pml-section h3").all_inner_texts()
+    assert headings == ([name for name in BESIDE[:-1] if "active" not in name] if records is whole else [])
+    assert page.locator(".pml-records").inner_text().count("CUDA figures are simulated") == (records is whole)
     assert page.locator(".pml-records td").first.evaluate("e => getComputedStyle(e).color") == THEMES[theme]["text"]
     assert min(contrasts(page, ".pml-records *:not(style)")) >= 4.5
     assert page.evaluate("document.documentElement.scrollWidth") <= 1200  # long lines scroll inside the output

@@ -592,6 +592,7 @@ def test_gpu_memory_and_the_default_device(pytester, monkeypatch):
     assert re.search(
         r"1\.50K +1\.50K +1\.50K +1  test_it.py:\d+ in make|1\.50K +0\.00B +1\.50K +1  test_it.py:\d+ in make", text
     )
+    assert ("note: CUDA figures are simulated: " in text) is not gpu_device.REAL
     both = failures(result)["test_each_device"]
     assert "1.95K on cpu (tensor bytes), the limit is 1 KB" in both
     assert f"5.00K on {scope}, the limit is 2 KB" in both

@@ -134,6 +134,7 @@ def _add_program(parser: Parser) -> None:
     column_help = "show this column, a key of torch.cuda.memory_stats() or one of the profiler's own"
     _append(parser, "-c", "--column", metavar="COLUMN", help=column_help)
     parser.add_argument("--device", help="the device to show: cpu, cuda:1, all (default: the GPU if there is one)")
+    parser.add_argument("--saved", action="store_true", help="count what autograd keeps for backward, too")
     module = "run a module, as python -m does; all that follows is the module's"
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=module)
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py ...", help="script and its arguments")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..comparison import LinePair, match_functions, match_lines, table_of
 from ..record_types import FunctionRecord
 from ..records import LineRecords
+from ..render.holders import failure_text
 from ..selection import select
 from ..tables import default_columns_for
 
@@ -76,6 +77,7 @@ class Comparison:
                 side, function = (names[0], before) if before is not None else (names[1], after)
                 self.notes.append(f"{function.qualname if function else ''} is only in {side}")
         self._note_highest(found)
+        self.notes += _notes_of(names, reports)
         ordered = sorted(_each_line_once(found), key=lambda d: (not d.lines.changed, -d.size))
         self.differences = [difference for difference in ordered if difference.matters]
 
@@ -102,6 +104,22 @@ class Comparison:
             for side, value in enumerate(difference.values(0)[:2]):
                 best[side] = max(best[side], value or 0)
         self.highest = highest
+
+
+def _notes_of(names: Sequence[str], reports: Sequence[LineRecords]) -> list[str]:
+    """What each report says of itself, with its name where the others do not say the same."""
+    by_report = [[*_failures(records), *records.notes] for records in reports]
+    shared = [note for note in by_report[0] if all(note in notes for notes in by_report)]
+    own = [f"{name}: {note}" for name, notes in zip(names, by_report) for note in notes if note not in shared]
+    return own + shared
+
+
+def _failures(records: LineRecords) -> list[str]:
+    """The first allocation that failed, and how often one did."""
+    told = records.holders
+    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in told.out_of_memory[:1]]
+    times = f" ({told.failures} times)" if told.failures > 1 else ""
+    return [f"{line[0].lower()}{line[1:]}{times}" for line in first]
 
 
 def chosen_functions(reports: Sequence[LineRecords], names: Sequence[str]) -> list[list[FunctionRecord | None]]:

@@ -14,8 +14,9 @@ from ..comparison import table_of
 from ..record_types import FunctionRecord
 from ..records import LineRecords
 from ..render.files import write_file
+from ..render.holders import devices_of, render_holders
 from ..render.text import clean_code, right_column, show_value
-from ..tables import default_columns_for
+from ..tables import build_tables, default_columns_for
 from .differences import chosen_functions
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell
@@ -41,8 +42,10 @@ def merge(options: argparse.Namespace) -> int:
         merged = list(merge_records(reports, options.column, options.function))
     except ValueError as error:
         raise UsageError(one_line(error)) from None
+    tables = [_text_of(function, ranks) for function in merged] or ["no function is in these reports\n"]
+    held = [_held_text(rank, records) for rank, records in zip(ranks, reports)]
+    text = "\n\n".join([*tables, *filter(None, held)])
     notes = [f"{rank}: {note}" for rank, records in zip(ranks, reports) for note in records.notes]
-    text = "\n\n".join(_text_of(function, ranks) for function in merged) or "no function is in these reports\n"
     text += "".join(f"\nnote: {note}" for note in notes) + ("\n" if notes else "")
     for path in paths:
         write_file(path, _csv_of(merged, ranks) if path.endswith(".csv") else text)
@@ -105,6 +108,12 @@ def _text_of(function: MergedFunction, ranks: Sequence[str]) -> str:
     code = ["code", *[""] * (height - 1), *(clean_code(text) for _, text, _ in function.lines)]
     rows = [f"{' '.join(row)}  {text}".rstrip() for *row, text in zip(*cells, code)]
     return "\n".join([f"## {function.qualname}", "", *rows]) + "\n"
+
+
+def _held_text(rank: str, records: LineRecords) -> str:
+    """Who holds a rank's peak, and its allocations that failed; empty where nothing is known of that."""
+    held = render_holders(records.holders, devices_of(build_tables(records, columns=())))
+    return f"## {rank}\n\n{held}" if held else ""
 
 
 def _csv_of(merged: Sequence[MergedFunction], ranks: Sequence[str]) -> str:

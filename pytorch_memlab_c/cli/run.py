@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if options.gpu is not None:
         _simulate(options.gpu)
     try:
-        profiler = LineProfiler(device=options.device, columns=options.column or None)
+        profiler = LineProfiler(device=options.device, columns=options.column or None, saved=options.saved)
     except (ValueError, RuntimeError) as error:
         raise UsageError(one_line(error)) from None
     targets = Targets(profiler, options.function, options.profile)
@@ -123,8 +123,6 @@ class Session:
         records = self._profiler.records()
         shown, others = self.targets.select(records.functions)
         notes = [*records.notes, *problems]
-        if simulate.is_enabled():
-            notes.insert(0, simulate.describe())
         if others:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")

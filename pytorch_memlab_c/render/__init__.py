@@ -45,5 +45,5 @@ class RecordsDisplay:
         from .sections import sections_html
 
         holders = holders_fragment(self._records.holders, devices_of(self._tables))
-        report = render_fragment(self._tables, self._notes, holders=holders)
-        return report + str(sections_html(self._records, self._func, self._device))  # Markup would escape the report
+        sections = sections_html(self._records, self._func, self._device)
+        return render_fragment(self._tables, self._notes, below=[holders, sections])

@@ -34,9 +34,14 @@ def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
     """The text below the tables; empty where there is nothing to tell. Failed allocations are told of every device."""
     parts = [_peak_text(peak) for peak in peaks_shown(records, devices)]
     parts += _failures_text(records)
-    if any(device.startswith("cuda") for device in devices) or parts:
-        parts += [f"note: {note}\n" for note in records.notes]
+    parts += [f"note: {note}\n" for note in notes_shown(records, devices)]
     return "\n".join(parts)
+
+
+def notes_shown(records: HolderRecords, devices: Collection[str]) -> tuple[str, ...]:
+    """Why there may be less to tell than was asked for; nothing of it concerns CPU tensors alone."""
+    about = any(device.startswith("cuda") for device in devices) or peaks_shown(records, devices)
+    return records.notes if about or records.out_of_memory else ()
 
 
 def place(holder: Holder) -> str:
@@ -55,9 +60,14 @@ def _running(holder: Holder) -> str:
     return "outside of the profiled functions" if holder.kind == ELSEWHERE else place(holder)
 
 
-def _peak_text(peak: PeakHolders) -> str:
+def peak_title(peak: PeakHolders) -> str:
+    """The device, the scope of its bytes where that is not active bytes, the peak and the line that ran."""
     scope = " (tensor bytes)" if peak.device == "cpu" else ""
-    head = f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, at {_running(peak.at)}. Held by:"
+    return f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, at {_running(peak.at)}"
+
+
+def _peak_text(peak: PeakHolders) -> str:
+    head = f"{peak_title(peak)}. Held by:"
     return "\n".join([head, *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
 
 

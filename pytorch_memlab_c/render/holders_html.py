@@ -5,11 +5,11 @@ One fragment for notebooks and pages alike, from ``templates/holders.html.j2``; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from .holders import FAILURE_LINES, failure_text, folded, peaks_shown, place
+from .holders import FAILURE_LINES, failure_text, folded, notes_shown, peak_title, peaks_shown, place
 from .text import clean_code, readable_size
 
 if TYPE_CHECKING:
@@ -21,39 +21,54 @@ PLOT_WIDTH, PLOT_HEIGHT = 256, 48
 _GREY = (128, 128, 128)
 
 
-def holders_fragment(records: HolderRecords, devices: Collection[str]) -> Markup:
-    """The holders of the devices shown, and all allocations that failed; empty where there is nothing to show."""
+#: The anchors of a page's lines, by function, file and line.
+Anchors = Mapping[tuple[Any, ...], str]
+
+
+def holders_fragment(records: HolderRecords, devices: Collection[str], anchors: Anchors | None = None) -> Markup:
+    """The holders of the devices shown, and all allocations that failed; empty where there is nothing to show.
+
+    With ``anchors`` it is a part of a page and links to them, otherwise a notebook's.
+    """
     from markupsafe import Markup
 
     from .html import template
 
-    peaks = [_peak(peak) for peak in peaks_shown(records, devices)]
-    failures = [_failure(failure) for failure in records.out_of_memory]
+    peaks = [_peak(peak, anchors or {}) for peak in peaks_shown(records, devices)]
+    failures = [_failure(failure, anchors or {}) for failure in records.out_of_memory]
     more = records.failures - len(failures)
-    if not peaks and not failures:
+    notes = notes_shown(records, devices)
+    if not peaks and not failures and not notes:
         return Markup("")
-    context = {"peaks": peaks, "failures": failures, "more": more, "notes": records.notes}
+    context = {"peaks": peaks, "failures": failures, "more": more, "notes": notes, "page": anchors is not None}
     return Markup(template("holders.html.j2").render(width=PLOT_WIDTH, height=PLOT_HEIGHT, **context))
 
 
-def _peak(peak: PeakHolders) -> dict[str, Any]:
-    at = "" if peak.at.kind == ELSEWHERE else f", at {place(peak.at)}"
+def _peak(peak: PeakHolders, anchors: Anchors) -> dict[str, Any]:
     return {
-        "title": f"Peak of {peak.device}: {readable_size(peak.peak)}{at}",
+        "title": peak_title(peak),
         "exact": f"{peak.peak:,} bytes",
-        "rows": _rows(peak.holders, peak.peak, BAR_LINES),
+        "rows": _rows(peak.holders, peak.peak, BAR_LINES, anchors),
         "plot": _plot(peak.series, peak.peak),
-        "plot_title": f"over the run, highest of each {peak.step} allocations and frees",
+        "plot_title": f"from 0 to {readable_size(peak.peak)}, over the run; {_points(peak.step)}",
     }
 
 
-def _rows(holders: Sequence[Holder], total: int, lines: int) -> list[dict[str, Any]]:
+def _points(step: int) -> str:
+    each = "allocation and free" if step == 1 else f"{step} allocations and frees"
+    return f"a point for each {each}"
+
+
+def _rows(holders: Sequence[Holder], total: int, lines: int, anchors: Anchors) -> list[dict[str, Any]]:
     from .html import COLORS
 
     shown, left_out, rest = folded(holders, lines)
     named = [holder for holder in shown if holder.kind != ELSEWHERE]
     colors = [*COLORS[:-1], *[_GREY] * len(named)]
-    rows = [_row(place(h), h.bytes, total, colors[i], h.code) for i, h in enumerate(named)]
+    rows = [
+        {**_row(place(h), h.bytes, total, colors[i], h.code), "anchor": anchors.get((h.function, h.filename, h.line))}
+        for i, h in enumerate(named)
+    ]
     if left_out:
         rows.append(_row(f"{left_out} more lines", rest, total, _GREY))
     return rows + [_row(place(h), h.bytes, total, (200, 200, 200)) for h in shown if h.kind == ELSEWHERE]
@@ -84,10 +99,10 @@ def _plot(series: Sequence[int], peak: int) -> str:
     return " ".join([*points, f"{PLOT_WIDTH},{PLOT_HEIGHT}"])
 
 
-def _failure(failure: OutOfMemory) -> dict[str, Any]:
+def _failure(failure: OutOfMemory, anchors: Anchors) -> dict[str, Any]:
     head, *lines = failure_text(failure, with_holders=False).rstrip("\n").split("\n")
     return {
         "title": head,
         "lines": [line.strip() for line in lines],
-        "rows": _rows(failure.holders, failure.active, FAILURE_LINES),
+        "rows": _rows(failure.holders, failure.active, FAILURE_LINES, anchors),
     }

@@ -21,6 +21,7 @@ from .text import (
 
 if TYPE_CHECKING:
     import jinja2
+    from markupsafe import Markup
 
 #: Bars by column, as red, green, blue: Okabe and Ito's palette for colour-blind readers.
 COLORS = (
@@ -45,9 +46,9 @@ class Cell(NamedTuple):
     color: str
 
 
-def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, holders: str = "") -> str:
-    """The report as one ``<div>``, for a notebook's output cell; ``holders`` is HTML (holders_html.py)."""
-    return template("fragment.html.j2").render(holders=holders, **_context(tables, notes))
+def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, below: Sequence[Markup] = ()) -> str:
+    """The report as one ``<div>``, for a notebook's output cell; ``below``: what stands below the tables."""
+    return template("fragment.html.j2").render(below=below, **_context(tables, notes))
 
 
 @functools.cache

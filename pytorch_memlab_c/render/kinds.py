@@ -32,7 +32,9 @@ def kind_frame(records: LineRecords, kind: str, func: Any, device: Any) -> panda
         raise ValueError(
             "what autograd saves was not counted: ask for it with LineProfiler(..., saved=True) or @profile(saved=True)"
         )
-    return _KINDS[kind](list(places(records, func, device)))
+    frame = _KINDS[kind](list(places(records, func, device)))
+    frame.attrs["notes"] = list(records.notes)
+    return frame
 
 
 def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:

@@ -58,13 +58,23 @@ def render_page(
         never=[(tables[i].label, _place(tables[i])) for i in ordered if not tables[i].ran],
         never_why=NEVER_CALLED,
         notes=notes if tables else [NO_FUNCTIONS, *notes],
-        holders=holders_fragment(records.holders, devices_of(tables)),
-        sections=sections_html(records, func, device),
+        holders=holders_fragment(records.holders, devices_of(tables), _anchors(tables)),
+        sections=sections_html(records, func, device, page=True),
     )
 
 
 def _place(table: Table) -> str:
     return f"{os.path.basename(table.function.filename)}:{table.function.first_line}"
+
+
+def _anchors(tables: Sequence[Table]) -> dict[tuple[Any, ...], str]:
+    """Of each line that has a row, by function, file and line; of several devices, the first one's."""
+    anchors: dict[tuple[Any, ...], str] = {}
+    for position, table in enumerate(tables):
+        for row in table.rows if table.ran else ():
+            key = (table.function.qualname, table.function.filename, row.line)
+            anchors.setdefault(key, f"f{position}-{row.line}")
+    return anchors
 
 
 def _lists(tables: Sequence[Table], lists: Sequence[Sequence[Summary]]) -> list[dict[str, object]]:

@@ -42,13 +42,14 @@ def sections_text(*records: LineRecords, func: Any = None, device: Any = None) -
     return "".join(f"\n\n{_text(section)}" for section in sections(*records, func=func, device=device))
 
 
-def sections_html(records: LineRecords, func: Any = None, device: Any = None) -> Markup:
-    """One element a section, with all text escaped; empty where there is none."""
+def sections_html(records: LineRecords, func: Any = None, device: Any = None, page: bool = False) -> Markup:
+    """One element a section, with all text escaped, for a notebook or as a part of a page; empty where there is none."""
     from markupsafe import Markup
 
     from .html import template
 
-    return Markup(template("sections.html.j2").render(sections=sections(records, func=func, device=device)))
+    found = sections(records, func=func, device=device)
+    return Markup(template("sections.html.j2").render(sections=found, page=page))
 
 
 # ---- growth ----
