@@ -111,4 +111,9 @@ def _holders() -> HolderRecords:
     series = tuple(total * i // 100 for i in range(101))
     failed = OutOfMemory("cuda:0", 1 << 30, total, total, total, M, 24 << 30, named[0], held)
     peaks = (PeakHolders("cuda:0", total, named[0], held, series, 16), PeakHolders("cpu", M, held[-1], held[-1:]))
-    return HolderRecords(peaks, (failed, failed), 5, ("blocks of <b> are not known",))
+    return HolderRecords(
+        peaks,
+        (failed, dataclasses.replace(failed, asked=1 << 29), dataclasses.replace(failed, asked=1 << 28)),
+        6,
+        ("blocks of <b> are not known",),
+    )

@@ -104,10 +104,15 @@ def _code(holder: Holder) -> str:
 def _failures_text(records: HolderRecords) -> list[str]:
     """Each try has its lines; who held what is told of the first and of the last one."""
     told = records.out_of_memory
-    parts = [failure_text(failure, with_holders=failure is told[0] or failure is told[-1]) for failure in told]
+    parts = [failure_text(failure, with_holders=has_holders(records, failure)) for failure in told]
     if records.failures > len(told):
         parts.append(f"Out of memory {records.failures - len(told)} more times\n")
     return parts
+
+
+def has_holders(records: HolderRecords, failure: OutOfMemory) -> bool:
+    """Whether a report tells who held what then: of the first and of the last try."""
+    return failure is records.out_of_memory[0] or failure is records.out_of_memory[-1]
 
 
 def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:

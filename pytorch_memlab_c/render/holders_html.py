@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from .holders import FAILURE_LINES, failure_text, folded, notes_shown, peak_title, peaks_shown, place
+from .holders import FAILURE_LINES, failure_text, folded, has_holders, notes_shown, peak_title, peaks_shown, place
 from .text import clean_code, readable_size
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def holders_fragment(records: HolderRecords, devices: Collection[str], anchors: 
     from .html import template
 
     peaks = [_peak(peak, anchors or {}) for peak in peaks_shown(records, devices)]
-    failures = [_failure(failure, anchors or {}) for failure in records.out_of_memory]
+    failures = [_failure(failure, anchors or {}, has_holders(records, failure)) for failure in records.out_of_memory]
     more = records.failures - len(failures)
     notes = notes_shown(records, devices)
     if not peaks and not failures and not notes:
@@ -99,10 +99,10 @@ def _plot(series: Sequence[int], peak: int) -> str:
     return " ".join([*points, f"{PLOT_WIDTH},{PLOT_HEIGHT}"])
 
 
-def _failure(failure: OutOfMemory, anchors: Anchors) -> dict[str, Any]:
+def _failure(failure: OutOfMemory, anchors: Anchors, with_holders: bool) -> dict[str, Any]:
     head, *lines = failure_text(failure, with_holders=False).rstrip("\n").split("\n")
     return {
         "title": head,
         "lines": [line.strip() for line in lines],
-        "rows": _rows(failure.holders, failure.active, FAILURE_LINES, anchors),
+        "rows": _rows(failure.holders, failure.active, FAILURE_LINES, anchors) if with_holders else [],
     }
