@@ -141,7 +141,9 @@ def test_what_others_gave_back_does_not_hide_a_leak():
     rise = [100 * i for i in range(16)]
     given_back = {"freed_since": 1500, "freed_gap": 100}
     assert verdict(rise, **given_back) == Growth("growing", 100)
-    assert verdict(rise, **given_back, live_now=0, ended=1500) == Growth("growing", 100)  # with its function's variables
+    assert verdict(rise, **given_back, live_now=0, ended=1500) == Growth(
+        "growing", 100
+    )  # with its function's variables
     assert verdict(rise, **given_back, live_now=0, ended=100) is None
     assert verdict(rise, **given_back, gross_since=1001) is None  # set-up: the longer part came after it
 

@@ -46,4 +46,4 @@ class RecordsDisplay:
 
         holders = holders_fragment(self._records.holders, devices_of(self._tables))
         report = render_fragment(self._tables, self._notes, holders=holders)
-        return report + sections_html(self._records, self._func, self._device)
+        return report + str(sections_html(self._records, self._func, self._device))  # `Markup` would escape the report

@@ -49,14 +49,18 @@ def place(holder: Holder) -> str:
     return f"{os.path.basename(holder.filename or '?')}:{holder.line} in {holder.function}{backward}"
 
 
-def _running(holder: Holder) -> str:
-    return "outside of the profiled functions" if holder.kind == ELSEWHERE else place(holder)
+def _at(holder: Holder) -> str:
+    return "outside of the profiled functions" if holder.kind == ELSEWHERE else f"at {place(holder)}"
+
+
+def peak_title(peak: PeakHolders) -> str:
+    """How much, of what, and where."""
+    scope = " (tensor bytes)" if peak.device == "cpu" else ""
+    return f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, {_at(peak.at)}"
 
 
 def _peak_text(peak: PeakHolders) -> str:
-    scope = " (tensor bytes)" if peak.device == "cpu" else ""
-    head = f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, at {_running(peak.at)}. Held by:"
-    return "\n".join([head, *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
+    return "\n".join([f"{peak_title(peak)}. Held by:", *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
 
 
 def folded(holders: Sequence[Holder], lines: int) -> tuple[list[Holder], int, int]:
@@ -100,10 +104,10 @@ def _failures_text(records: HolderRecords) -> list[str]:
 
 def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:
     """The line that failed, what was asked for and what there was, and what would have made it fit."""
-    head = f"Out of memory on {failure.device} at {_running(failure.at)}"
+    head = f"Out of memory on {failure.device} {_at(failure.at)}"
     code = [f"  > {clean_code(failure.at.code)}"] if failure.at.code else []
     lines = [head, *code, f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
-    if with_holders:
+    if with_holders and failure.holders:
         lines += ["  Held then by:", *(f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES))]
     return "\n".join(lines) + "\n"
 

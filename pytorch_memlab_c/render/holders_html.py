@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from .holders import FAILURE_LINES, failure_text, folded, peaks_shown, place
+from .holders import FAILURE_LINES, failure_text, folded, peak_title, peaks_shown, place
 from .text import clean_code, readable_size
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ def holders_fragment(records: HolderRecords, devices: Collection[str]) -> Markup
 
 
 def _peak(peak: PeakHolders) -> dict[str, Any]:
-    at = "" if peak.at.kind == ELSEWHERE else f", at {place(peak.at)}"
     return {
-        "title": f"Peak of {peak.device}: {readable_size(peak.peak)}{at}",
+        "title": peak_title(peak),
         "exact": f"{peak.peak:,} bytes",
         "rows": _rows(peak.holders, peak.peak, BAR_LINES),
         "plot": _plot(peak.series, peak.peak),
