@@ -150,6 +150,7 @@ def test_what_others_gave_back_does_not_hide_a_leak():
 
 def test_what_is_gone_after_all_calls_is_told_so():
     rise = [100 * i for i in range(16)]
+    assert verdict(rise, live_now=0) == Growth("freed later", 100)  # of one call, after it
     assert verdict(rise, calls=16, live_now=0) == Growth("freed later", 100)
     assert verdict(rise, calls=16, live_now=1500) == Growth("growing", 100)
 
