@@ -140,7 +140,8 @@ class LineProfiler:
 
     @columns.setter
     def columns(self, columns: Columns) -> None:
-        self._columns = None if columns is None else require_recorded(columns, self._extra)
+        recorded = (*self._extra, "saved") if self._saved else self._extra
+        self._columns = None if columns is None else require_recorded(columns, recorded)
 
     def __enter__(self) -> LineProfiler:
         self.enable()

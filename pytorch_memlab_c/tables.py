@@ -90,7 +90,7 @@ def shared_columns(
 ) -> tuple[str, ...]:
     """One set of columns for all tables: those asked for, or the defaults of all devices in them."""
     if columns is not None:
-        return require_recorded(columns, records.extra_columns)
+        return require_recorded(columns, records.recorded_columns)
     tables = build_tables(records, func, (), device)
     ran = [table for table in tables if table.ran]
     return default_columns_for(itertools.chain.from_iterable(table.devices for table in ran or tables))

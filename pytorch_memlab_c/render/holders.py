@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..device_names import device_order
 from ..holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from ..tables import Table
-from .text import clean_code, readable_size
+from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     import pandas
@@ -46,7 +45,7 @@ def place(holder: Holder) -> str:
     if holder.kind == AUTOGRAD:
         return "autograd, while several threads ran profiled functions"
     backward = ", in backward" if holder.kind == BACKWARD else ""
-    return f"{os.path.basename(holder.filename or '?')}:{holder.line} in {holder.function}{backward}"
+    return f"{place_of(holder.filename, holder.line, holder.function)}{backward}"
 
 
 def _at(holder: Holder) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -21,6 +22,11 @@ _CONTROL: dict[int, str] = {
     },
     ord("\f"): "",
 }
+
+
+def place_of(filename: str | None, line: int | None, function: str | None) -> str:
+    """A line, as all sections name it: ``file.py:12 in function``."""
+    return f"{os.path.basename(filename or '?')}:{line} in {function}"
 
 
 def readable_size(num_bytes: int | None) -> str:
