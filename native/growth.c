@@ -67,6 +67,9 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
     if (!first && growth->freed_gap < freed - growth->freed)
         growth->freed_gap = freed - growth->freed;
     growth->freed = freed;
+    growth->gross = end->gross;
+    if (first)
+        growth->gross_first = end->gross;
     growth->live = span->live_known && (first || growth->live);
     append(&growth->runs, &run);
     if (first || growth->epoch != epoch)

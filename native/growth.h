@@ -31,7 +31,9 @@ struct pml_growth {
     bool live; /* `low` is what the line holds itself */
     int64_t net_max; /* of the later runs */
     uint64_t epoch;  /* the outermost call that the last run belonged to */
-    int64_t freed;   /* bytes freed on the device until the end of the last run */
+    int64_t gross;      /* bytes allocated on the device until the end of the last run */
+    int64_t gross_first; /* and of the first of the later runs */
+    int64_t freed; /* bytes freed on the device until the end of the last run */
     int64_t freed_gap; /* the most that was freed from one run's end to the next one's */
     struct pml_history runs;
     struct pml_history calls;

@@ -10,11 +10,17 @@
 #include "pending.h"
 #include "places.h"
 
+/* What an owner holds. */
+struct held {
+    int64_t live;
+    int64_t ended; /* freed as profiled functions ended, since its line last began */
+};
+
 struct device {
     pthread_mutex_t mutex;
     struct pml_owned_table blocks;
-    int64_t *live; /* by the owner's index */
-    int lives;
+    struct held *held; /* by the owner's index */
+    int helds;
 };
 
 static struct device devices[PML_MAX_DEVICES] = {
@@ -25,6 +31,7 @@ static struct pml_picture *pictures[PML_MAX_GROUPS];
 static _Atomic uint64_t active; /* a bit for each picture there is */
 static _Atomic int owning; /* devices with blocks that have an owner */
 static _Atomic bool following = true;
+static _Atomic bool ending; /* a profiled function ends: what it held goes */
 
 bool pml_holders_idle(void)
 {
@@ -54,26 +61,28 @@ static struct pml_picture *next_picture(uint64_t *groups)
 
 static bool cover(struct device *dev, int index)
 {
-    if (index < dev->lives)
+    if (index < dev->helds)
         return true;
-    int lives = dev->lives ? dev->lives : 32;
-    while (lives <= index)
-        lives *= 2;
-    int64_t *grown = realloc(dev->live, (size_t)lives * sizeof *grown);
+    int helds = dev->helds ? dev->helds : 32;
+    while (helds <= index)
+        helds *= 2;
+    struct held *grown = realloc(dev->held, (size_t)helds * sizeof *grown);
     if (!grown)
         return false;
-    memset(grown + dev->lives, 0, (size_t)(lives - dev->lives) * sizeof *grown);
-    dev->live = grown;
-    dev->lives = lives;
+    memset(grown + dev->helds, 0, (size_t)(helds - dev->helds) * sizeof *grown);
+    dev->held = grown;
+    dev->helds = helds;
     return true;
 }
 
 static void change(int device, int index, int64_t amount)
 {
-    int64_t *live = &devices[device].live[index];
+    struct held *held = &devices[device].held[index];
     for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
-        pml_picture_touch(next_picture(&left), device, index, *live);
-    *live += amount;
+        pml_picture_touch(next_picture(&left), device, index, held->live);
+    held->live += amount;
+    if (amount < 0 && atomic_load_explicit(&ending, memory_order_relaxed))
+        held->ended -= amount;
 }
 
 static struct pml_owned take(int device, const void *pointer)
@@ -162,27 +171,46 @@ static bool followed(int device)
     return device == PML_CPU || atomic_load_explicit(&following, memory_order_relaxed);
 }
 
-int64_t pml_holders_live(int device, const struct pml_owner *owner)
+/* What is known of an owner; NULL if it never held anything. The device is locked. */
+static struct held *held_by(int device, const struct pml_owner *owner)
+{
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    return index >= 0 && index < devices[device].helds ? &devices[device].held[index] : NULL;
+}
+
+int64_t pml_holders_begin(int device, const struct pml_owner *owner)
 {
     if (!followed(device))
         return -1;
-    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
-    if (index < 0)
+    if (atomic_load_explicit(&owner->index, memory_order_relaxed) < 0)
         return 0;
     pml_holders_lock(device);
-    int64_t live = index < devices[device].lives ? devices[device].live[index] : 0;
+    struct held *held = held_by(device, owner);
+    int64_t live = held ? held->live : 0;
+    if (held)
+        held->ended = 0;
     pml_holders_unlock(device);
     return live;
 }
 
-int64_t pml_holders_live_line(int device, const struct pml_code *code, int line)
+void pml_holders_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended)
 {
     unsigned i = code ? (unsigned)line - (unsigned)code->owner_line : 0;
     const struct pml_owner *owner = code && i < (unsigned)code->owners ? code->owner[i] : NULL;
-    int64_t sum = followed(device) ? 0 : -1;
-    for (; owner && sum >= 0; owner = owner->next)
-        sum += pml_holders_live(device, owner);
-    return sum;
+    *live = followed(device) ? 0 : -1;
+    *ended = 0;
+    pml_holders_lock(device);
+    for (; owner && *live >= 0; owner = owner->next) {
+        const struct held *held = held_by(device, owner);
+        *live += held ? held->live : 0;
+        *ended += held ? held->ended : 0;
+    }
+    pml_holders_unlock(device);
+}
+
+void pml_holders_ending(bool now)
+{
+    atomic_store_explicit(&ending, now, memory_order_relaxed);
 }
 
 void pml_holders_adjust(int device, enum pml_metric metric, int64_t value)
@@ -197,7 +225,7 @@ void pml_holders_adjust(int device, enum pml_metric metric, int64_t value)
 /* A block that waited for streams is active no more. The device is locked. */
 static void released(int device, int index, int64_t size)
 {
-    if (index >= 0 && index < devices[device].lives)
+    if (index >= 0 && index < devices[device].helds)
         change(device, index, -size);
 }
 
@@ -230,9 +258,9 @@ static void drop_blocks(int device)
         atomic_fetch_sub(&owning, 1);
     pml_owned_clear(&dev->blocks);
     pml_pending_disown(device);
-    for (int i = 0; i < dev->lives; i++)
-        if (dev->live[i])
-            change(device, i, -dev->live[i]);
+    for (int i = 0; i < dev->helds; i++)
+        if (dev->held[i].live)
+            change(device, i, -dev->held[i].live);
 }
 
 void pml_holders_follow_accelerators(bool follow)
@@ -276,8 +304,8 @@ static bool list_holders(const struct pml_picture *picture, int device, struct p
 {
     const struct pml_peak *peak = picture->device[device];
     const struct device *dev = &devices[device];
-    for (int i = 0; i < dev->lives; i++)
-        if (!pml_holder_append(list, picture, pml_owner_of(i), pml_picture_bytes(peak, i, dev->live[i])))
+    for (int i = 0; i < dev->helds; i++)
+        if (!pml_holder_append(list, picture, pml_owner_of(i), pml_picture_bytes(peak, i, dev->held[i].live)))
             return false;
     return true;
 }
@@ -384,8 +412,8 @@ bool pml_picture_copy(struct pml_picture *picture, int device, struct pml_peak *
 bool pml_holders_now(int device, const struct pml_picture *picture, struct pml_holder_list *list)
 {
     const struct device *dev = &devices[device];
-    for (int i = 0; i < dev->lives; i++)
-        if (!pml_holder_append(list, picture, pml_owner_of(i), dev->live[i]))
+    for (int i = 0; i < dev->helds; i++)
+        if (!pml_holder_append(list, picture, pml_owner_of(i), dev->held[i].live))
             return false;
     return true;
 }
@@ -400,7 +428,7 @@ struct pml_picture *pml_picture_of_group(int group)
 bool pml_holders_unused(int index)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++) {
-        if (index < devices[d].lives && devices[d].live[index])
+        if (index < devices[d].helds && devices[d].held[index].live)
             return false;
         for (uint64_t left = atomic_load(&active); left;) {
             const struct pml_peak *peak = next_picture(&left)->device[d];

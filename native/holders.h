@@ -25,10 +25,13 @@ void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size)
 void pml_holders_event_done(const void *event);
 void pml_holders_value(int device, int64_t value);
 
-/* Live bytes of an owner on a device; -1 where blocks are not followed. */
-int64_t pml_holders_live(int device, const struct pml_owner *owner);
-/* The same of a line, whoever called it. Needs the GIL. */
-int64_t pml_holders_live_line(int device, const struct pml_code *code, int line);
+/* An owner's line begins: its live bytes on a device; -1 where blocks are not followed. */
+int64_t pml_holders_begin(int device, const struct pml_owner *owner);
+/* The same of a line, whoever called it, and what went since it last began because profiled functions ended. Needs the
+ * GIL. */
+void pml_holders_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended);
+/* True from a profiled function's return to the next event of its thread: its variables go. Needs the GIL. */
+void pml_holders_ending(bool now);
 
 /* Values that change without a block: locks the device, tells the meter, then the pictures. */
 void pml_holders_adjust(int device, enum pml_metric metric, int64_t value);

@@ -7,6 +7,8 @@
  */
 #include "state.h"
 
+#include "holders.h"
+
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
 /* ---- events ---- */
@@ -116,6 +118,7 @@ static void on_return(PmlHook *hook, PyFrameObject *frame)
     }
     close_segment(hook, top);
     pml_quiet_cut(hook, hook->stack.depth - 1);
+    pml_holders_ending(true);
 }
 
 /* ---- installing ---- */
@@ -166,6 +169,7 @@ static void restore_tracing(PmlHook *hook, bool was_quiet)
 
 static void leave(PmlHook *hook, int entries)
 {
+    pml_holders_ending(false);
     if (hook->depth == 0)
         return;
     if (pml_hook_displaced(hook))
@@ -219,6 +223,7 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         Py_tracefunc next = pml_trace_function();
         return next ? next(pml_trace_object(), frame, what, arg) : 0;
     }
+    pml_holders_ending(false);
     switch (what) {
     case PyTrace_LINE: on_line(hook, frame); break;
     case PyTrace_CALL: on_call(hook, frame); break;

@@ -7,6 +7,7 @@
 uint64_t pml_recording_starts;
 int pml_target_device = 1; /* cuda:0 */
 int64_t pml_freed_at_end[PML_MAX_DEVICES];
+int64_t pml_gross_at_end[PML_MAX_DEVICES];
 
 bool pml_code_recorded(const struct pml_code *code)
 {
@@ -92,7 +93,7 @@ static void read_live(struct pml_frame *frame)
     for (int d = 0; d < frame->window.devices; d++) {
         struct pml_span *span = &frame->window.span[d];
         bool known = frame->groups && frame->owner && pml_meter_used(d);
-        span->live = known ? pml_holders_live(d, frame->owner) : -1;
+        span->live = known ? pml_holders_begin(d, frame->owner) : -1;
         span->live_known = span->live >= 0;
     }
 }
@@ -132,9 +133,10 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
 /* At the end of an outermost call, what was freed until then: did it give back what its lines kept? */
 static void note_freed(const struct pml_frame *frame, const struct pml_levels *ends)
 {
-    if (frame->outermost)
-        for (int d = 0; d < frame->window.devices; d++)
-            pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
+    for (int d = 0; frame->outermost && d < frame->window.devices; d++) {
+        pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
+        pml_gross_at_end[d] = ends[d].gross;
+    }
 }
 
 void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)

@@ -10,8 +10,9 @@
 extern uint64_t pml_recording_starts;
 /* The device that a segment is charged to when it ends. */
 extern int pml_target_device;
-/* Bytes freed on each device by the end of the last segment of an outermost profiled call. */
+/* Bytes freed and allocated on each device by the end of the last segment of an outermost profiled call. */
 extern int64_t pml_freed_at_end[PML_MAX_DEVICES];
+extern int64_t pml_gross_at_end[PML_MAX_DEVICES];
 
 /* True if any profiler of this code records now. */
 bool pml_code_recorded(const struct pml_code *code);

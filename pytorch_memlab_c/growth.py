@@ -37,14 +37,19 @@ class History(NamedTuple):
     """A line's later runs on one device.
 
     ``live``: ``low`` is what the line itself holds; otherwise it is the device's allocated level.
-    ``live_now``: what it held when this was read, -1 where that is not known. ``freed_since``: bytes freed on the device
-    from the last run to the end of the outermost profiled call; ``freed_gap``: the most between two runs. ``runs`` are
-    stretches of runs, ``calls`` have one sample for each outermost profiled call.
+    ``live_now``: what it held when this was read, -1 where that is not known. ``ended``: what it lost since the last run
+    because profiled functions ended and their variables went. ``gross``: bytes allocated on the device from the first of
+    the later runs to the last; ``gross_since``: from that to the end of the outermost profiled call; ``freed_since``: bytes
+    freed then; ``freed_gap``: the most freed between two runs. ``runs`` are stretches of runs, ``calls`` have one sample
+    for each outermost profiled call.
     """
 
     live: bool
     live_now: int
+    ended: int
     net_max: int
+    gross: int
+    gross_since: int
     freed_since: int
     freed_gap: int
     runs: tuple[Stretch, ...]
@@ -82,7 +87,7 @@ def growth_of(stats: Stats) -> Growth | None:
     samples = history.calls if calls >= FEWEST else history.runs
     per_sample = _kept(history, samples, across=calls >= FEWEST)
     if per_sample is not None:
-        kind = FREED_LATER if calls >= FEWEST and _is_gone(history) else GROWING
+        kind = FREED_LATER if _is_gone(history, 0 if calls >= FEWEST else history.ended) else GROWING
         return Growth(kind, round(per_sample / (_runs_a_call(runs, calls) if calls >= FEWEST else 1)))
     reserved = _fragmenting(samples)
     return None if reserved is None else Growth(RESERVED, round(reserved))
@@ -97,7 +102,7 @@ def _kept(history: History, samples: Sequence[Stretch], across: bool) -> float |
     rate = _rise([s.low for s in samples], [s.runs for s in samples])
     if rate is None:
         return None
-    if not across and _given_back(history):
+    if not across and _given_back(history) and not _kept_after_all(history):
         return None
     return rate if history.live or _all_its_own(samples, rate) else None
 
@@ -123,16 +128,22 @@ def _rise(lows: Sequence[int], runs: Sequence[int]) -> float | None:
 
 def _given_back(history: History) -> bool:
     """Whether what was kept inside one call went at its end, as a forward pass's activations go in backward: far more was
-    freed than ever between two runs. What the line is known to hold still was not given back."""
-    if history.live and history.live_now >= history.runs[-1].low:
-        return False
+    freed than ever between two runs."""
     kept = history.runs[-1].low - history.runs[0].low
     return history.freed_since >= kept / 2 and history.freed_since > 1.5 * history.freed_gap
 
 
-def _is_gone(history: History) -> bool:
+def _kept_after_all(history: History) -> bool:
+    """Whether that was memory of others: the line still held its own when its function, or a caller, ended. What is kept
+    from a short beginning, such as layers or data, is no leak: the longer part of the program comes after it."""
+    known = history.live and history.live_now >= 0
+    return known and not _is_gone(history, history.ended) and history.gross_since <= history.gross
+
+
+def _is_gone(history: History, ended: int) -> bool:
+    """Within one call, what goes because a function ended was kept as long as it could be."""
     first, last = history.runs[0].low, history.runs[-1].low
-    return history.live and 0 <= history.live_now < (first + last) / 2
+    return history.live and 0 <= history.live_now < (first + last) / 2 - ended
 
 
 def _all_its_own(samples: Sequence[Stretch], rate: float) -> bool:

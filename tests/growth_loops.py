@@ -102,6 +102,30 @@ def one_step() -> None:
     activations.clear()
 
 
+def leak_in_a_part_of_the_program() -> None:
+    """It ends with the function's variables, and what comes after frees much."""
+    build_and_train()
+    for _ in range(20):
+        work = tensor(2)
+        del work
+
+
+def build_and_train() -> None:
+    data = build()
+    outputs = []
+    for batch_of_data in data * 8:
+        activations = [tensor() for _ in range(4)]
+        outputs.append(tensor(0.25))  # grows
+        del activations, batch_of_data
+
+
+def build() -> Any:
+    data = []
+    for _ in range(12):
+        data.append(tensor())
+    return data
+
+
 # ---- no leaks ----
 
 
@@ -250,6 +274,7 @@ LOOPS: dict[Any, tuple[Any, ...]] = {
     for loop in (list_append, leak_on_another_line, leak_in_a_few_runs, every_fifth_run, cached_graph, kept_exceptions)
 }
 LOOPS[step_that_leaks] = (one_step,)
+LOOPS[leak_in_a_part_of_the_program] = (leak_in_a_part_of_the_program, build_and_train, build)
 LOOPS.update(
     (loop, (loop,))
     for loop in (

@@ -322,6 +322,20 @@ def test_text_of_the_largest_lines_and_the_rest():
     )
 
 
+def test_what_happened_outside_of_the_profiled_functions_says_so():
+    outside = Holder("elsewhere", 0)
+    records = HolderRecords((PeakHolders("cpu", M, outside, (Holder("elsewhere", M),)),), (), 0)
+    head = "Peak of cpu (tensor bytes): 1.00M, outside of the profiled functions"
+    assert render_holders(records, ["cpu"]).startswith(f"{head}. Held by:\n")
+    assert f"{head}</h4>" in str(holders_fragment(records, ["cpu"]))
+
+
+def test_a_failure_while_nothing_was_held_has_no_list_of_holders():
+    records = HolderRecords((), (failure(G, 0, 0, 8 * G),), 1)
+    assert "Held then by" not in render_holders(records, ["cuda:0"])
+    assert "<table" not in str(holders_fragment(records, ["cuda:0"]))
+
+
 def test_nothing_to_tell_is_no_text():
     assert render_holders(HolderRecords(), ["cpu"]) == ""
     assert str(holders_fragment(HolderRecords(), ["cpu"])) == ""

@@ -240,7 +240,7 @@ def test_it_is_shown_in_text_html_json_and_columns():
     records = made_up_records()
     text = records.to_text()
     assert "## Saved for backward, cuda:0: 4.00K of activations" in text
-    assert text.splitlines()[-1].split()[:5] == ["4.00K", "2.00K", "512.00B", "1.00K", "forward:2"]
+    assert text.splitlines()[-1].split()[:7] == ["4.00K", "2.00K", "512.00B", "1.00K", "<made-up>:2", "in", "forward"]
     assert "Saved for backward" in records.to_html()
     assert LineRecords.from_json(records.to_json()) == records
     frame = records.to_dataframe(columns=["saved", "saved.total", "saved.parameters"])
@@ -254,6 +254,14 @@ def test_columns_that_were_not_counted_are_told():
     for ask in (lambda: records.to_dataframe(kind="saved"), lambda: records.to_dataframe(columns="saved.run")):
         with pytest.raises(ValueError, match=r"LineProfiler\(\.\.\., saved=True\)"):
             ask()
+
+
+def test_columns_of_a_profiler_that_counts_are_chosen_later_too():
+    profiler = LineProfiler(saved=True)
+    profiler.columns = ["saved", "net"]
+    assert profiler.columns == ("saved", "net")
+    with pytest.raises(ValueError, match=r"saved=True"):
+        LineProfiler().columns = ["saved"]
 
 
 def test_decorating_the_same_function_with_and_without():

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..device_names import device_order
 from ..holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from ..sources import file_label
 from ..tables import Table
-from .text import clean_code, readable_size
+from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     import pandas
@@ -51,24 +50,21 @@ def place(holder: Holder) -> str:
     if holder.kind == AUTOGRAD:
         return "autograd, while several threads ran profiled functions"
     backward = ", in backward" if holder.kind == BACKWARD else ""
-    file = file_label(holder.filename or "?")
-    function = "" if holder.function == file else f" in {holder.function}"
-    return f"{file}:{holder.line}{function}{backward}"
+    return f"{place_of(holder.filename, holder.line, holder.function)}{backward}"
 
 
-def _running(holder: Holder) -> str:
-    return "outside of the profiled functions" if holder.kind == ELSEWHERE else place(holder)
+def _at(holder: Holder) -> str:
+    return "outside of the profiled functions" if holder.kind == ELSEWHERE else f"at {place(holder)}"
 
 
 def peak_title(peak: PeakHolders) -> str:
-    """The device, the scope of its bytes where that is not active bytes, the peak and the line that ran."""
+    """How much, of what, and where."""
     scope = " (tensor bytes)" if peak.device == "cpu" else ""
-    return f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, at {_running(peak.at)}"
+    return f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, {_at(peak.at)}"
 
 
 def _peak_text(peak: PeakHolders) -> str:
-    head = f"{peak_title(peak)}. Held by:"
-    return "\n".join([head, *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
+    return "\n".join([f"{peak_title(peak)}. Held by:", *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
 
 
 def folded(holders: Sequence[Holder], lines: int) -> tuple[list[Holder], int, int]:
@@ -117,10 +113,10 @@ def has_holders(records: HolderRecords, failure: OutOfMemory) -> bool:
 
 def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:
     """The line that failed, what was asked for and what there was, and what would have made it fit."""
-    head = f"Out of memory on {failure.device} at {_running(failure.at)}"
+    head = f"Out of memory on {failure.device} {_at(failure.at)}"
     code = [f"  > {clean_code(failure.at.code)}"] if failure.at.code else []
     lines = [head, *code, f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
-    if with_holders:
+    if with_holders and failure.holders:
         lines += ["  Held then by:", *(f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES))]
     return "\n".join(lines) + "\n"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..growth import FREED_LATER, RESERVED, Growth, growth_of
 from ..line_devices import Place, places
-from .text import clean_code, readable_size
+from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -78,7 +78,11 @@ def _growth_row(place: Place, stats: Any, growth: Growth) -> tuple[str, ...]:
 
 
 def _where(place: Place) -> str:
-    return f"{place.device} {place.label}:{place.record.line}"
+    return f"{place.device} {_line(place)}"
+
+
+def _line(place: Place) -> str:
+    return place_of(place.function.filename, place.record.line, place.label)
 
 
 # ---- saved for backward ----
@@ -127,7 +131,7 @@ _SAVED_NOTES = {
 
 def _saved_row(place: Place, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
     sizes = (readable_size(value) if (value := getattr(saved, field)) else "" for field in fields)
-    return (*sizes, f"{place.label}:{place.record.line}", clean_code(place.code).strip())
+    return (*sizes, _line(place), clean_code(place.code).strip())
 
 
 # ---- showing ----

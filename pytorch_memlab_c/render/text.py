@@ -7,6 +7,7 @@ from typing import TextIO
 
 from ..columns import is_bytes
 from ..device_names import CPU, TARGET
+from ..sources import file_label
 from ..tables import Table
 
 NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), decorate with @profile, or name them by -f"
@@ -21,6 +22,12 @@ _CONTROL: dict[int, str] = {
     },
     ord("\f"): "",
 }
+
+
+def place_of(filename: str | None, line: int | None, function: str | None) -> str:
+    """A line, as all sections name it: ``file.py:12 in function``; a notebook's cell is not named twice."""
+    file = file_label(filename or "?")
+    return f"{file}:{line}" + ("" if function == file else f" in {function}")
 
 
 def readable_size(num_bytes: int | None) -> str:

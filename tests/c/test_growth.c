@@ -94,6 +94,8 @@ static void the_largest_net_and_gap(void)
     CHECK_INT(growth.net_max, 30);
     CHECK_INT(growth.freed_gap, 40);
     CHECK_INT(growth.freed, 1060);
+    CHECK_INT(growth.gross_first, 950);
+    CHECK_INT(growth.gross, 1055);
 }
 
 int main(void)

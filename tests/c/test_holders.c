@@ -39,6 +39,45 @@ static void a_line_holds_what_it_allocated_at_the_highest_moment(void)
     clear_holders();
 }
 
+static void what_goes_as_functions_end_is_told_apart(void)
+{
+    fresh_holders();
+    struct pml_stack stack = {.depth = 0};
+    int64_t live, ended;
+    subscribe(0, 0);
+    begin(0, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    allocate(1, 0, 100);
+    allocate(1, 1, 40);
+    allocate(1, 2, 5);
+    line_event(&stack, 4);
+    allocate(1, 3, 9);
+    /* WHEN: a function returns, then its caller goes on */
+    pml_holders_ending(true);
+    release(1, 0, 100);
+    pml_holders_ending(false);
+    release(1, 1, 40);
+    /* THEN */
+    const struct pml_code *code = pml_codemap_find(&key[0]);
+    pml_holders_of_line(1, code, 3, &live, &ended);
+    CHECK_INT(live, 5);
+    CHECK_INT(ended, 100);
+    pml_holders_of_line(1, code, 4, &live, &ended);
+    CHECK_INT(live, 9);
+    CHECK_INT(ended, 0);
+    /* AND it is counted anew when the line runs again */
+    line_event(&stack, 3);
+    pml_holders_of_line(1, code, 3, &live, &ended);
+    CHECK_INT(live, 5);
+    CHECK_INT(ended, 0);
+    pml_holders_follow_accelerators(false);
+    pml_holders_of_line(1, code, 3, &live, &ended);
+    CHECK_INT(live, -1);
+    pml_holders_follow_accelerators(true);
+    finish(1, &stack);
+}
+
 static void the_value_when_a_function_begins_counts(void)
 {
     fresh_holders();
@@ -392,6 +431,7 @@ static void a_failed_allocation_is_told_with_who_holds_what(void)
 int main(void)
 {
     RUN(a_line_holds_what_it_allocated_at_the_highest_moment);
+    RUN(what_goes_as_functions_end_is_told_apart);
     RUN(the_value_when_a_function_begins_counts);
     RUN(overlapping_profilers_each_have_their_own_lines_and_peak);
     RUN(recursion_makes_no_more_owners_than_there_are_lines);

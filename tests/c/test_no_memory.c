@@ -454,7 +454,7 @@ static void holders_that_find_no_memory_say_so_and_leave_nothing(void)
         fresh_meter();
         recorder = (struct pml_recorder){.recording = true, .picture = &picture};
         picture = (struct pml_picture){.group = -1};
-        subscriber[0] = (struct pml_subscriber){&recorder, pml_linetable_new(1, 10, 0, NULL), 0};
+        subscriber[0] = (struct pml_subscriber){&recorder, pml_linetable_new(1, 10, 0, NULL), 0, NULL};
         CHECK(pml_codemap_subscribe(key, &subscriber[0]));
         hold(n <= 30 ? n : n - 30);
         pml_codemap_unsubscribe(key, &subscriber[0]);
