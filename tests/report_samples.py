@@ -85,7 +85,7 @@ def whole() -> LineRecords:
     """A report with everything that stands beside the tables, of hostile source: who holds the peaks, allocations that
     failed, growth, and what backward will need."""
     rises = [(1, K * i, K * i, 0, K, 0) for i in range(8)]
-    history = (True, 8 * K, K, 0, 0, rises, [(1, 0, 0, 0, 8 * K, 0)])
+    history = (True, 8 * K, 0, K, 8 * K, 0, 0, 0, rises, [(1, 0, 0, 0, 8 * K, 0)])
     grown = (*stats(9 * M, K, runs=9, net_sum=9 * K), history)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/home/user/project/work.py")

@@ -327,7 +327,7 @@ def test_what_happened_outside_of_the_profiled_functions_says_so():
     records = HolderRecords((PeakHolders("cpu", M, outside, (Holder("elsewhere", M),)),), (), 0)
     head = "Peak of cpu (tensor bytes): 1.00M, outside of the profiled functions"
     assert render_holders(records, ["cpu"]).startswith(f"{head}. Held by:\n")
-    assert f"{head}</h4>" in str(holders_fragment(records, ["cpu"]))
+    assert f"{head}</h3>" in str(holders_fragment(records, ["cpu"]))
 
 
 def test_a_failure_while_nothing_was_held_has_no_list_of_holders():
