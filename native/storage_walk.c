@@ -1,7 +1,6 @@
 /* Walks over live Python objects that look at nothing but their types: no attribute of a stranger is touched.
  *
- * Needs the GIL throughout. What a walk returns holds references: the caller drops it. Objects that `gc.freeze` has
- * set aside are in no list that the collector gives; they are reached over references (reach.c).
+ * Needs the GIL throughout. What a walk returns holds references: the caller drops it.
  */
 #include "state.h"
 
@@ -12,14 +11,13 @@
 /* The types wanted, and the answers given so far, by the address of the type. */
 struct wanted {
     PyObject *types; /* tuple */
-    PyObject *found; /* list */
-    bool failed;
     PyTypeObject *known[KNOWN_TYPES];
     bool answer[KNOWN_TYPES];
 };
 
-static bool is_wanted(struct wanted *wanted, PyTypeObject *type)
+static bool is_wanted(PyTypeObject *type, void *arg)
 {
+    struct wanted *wanted = arg;
     size_t place = ((uintptr_t)type >> 4) % KNOWN_TYPES;
     if (wanted->known[place] == type)
         return wanted->answer[place];
@@ -29,35 +27,6 @@ static bool is_wanted(struct wanted *wanted, PyTypeObject *type)
     wanted->known[place] = type;
     wanted->answer[place] = answer;
     return answer;
-}
-
-PyObject *pml_call(const char *module, const char *name)
-{
-    PyObject *imported = PyImport_ImportModule(module);
-    PyObject *result = imported ? PyObject_CallMethod(imported, name, NULL) : NULL;
-    Py_XDECREF(imported);
-    return result;
-}
-
-static int pick(PyObject *object, void *arg)
-{
-    struct wanted *wanted = arg;
-    bool picked = object != wanted->found && is_wanted(wanted, Py_TYPE(object)); /* the list would keep itself alive */
-    wanted->failed = picked && PyList_Append(wanted->found, object) < 0;
-    return !wanted->failed;
-}
-
-/* With frozen objects, over a list of all; without, the collector's own lists are looked through where they are. */
-static int walk(struct wanted *wanted)
-{
-    PyObject *objects = NULL;
-    if (pml_reach_frozen(&objects) < 0)
-        return -1;
-    for (Py_ssize_t i = 0; objects && !wanted->failed && i < PyList_GET_SIZE(objects); i++)
-        pick(PyList_GET_ITEM(objects, i), wanted);
-    int failed = objects ? 0 : pml_gc_visit(pick, wanted);
-    Py_XDECREF(objects);
-    return failed < 0 || wanted->failed ? -1 : 0;
 }
 
 static PyObject *tuple_of_types(PyObject *types)
@@ -80,13 +49,13 @@ PyObject *pml_walk_instances(PyObject *module, PyObject *types)
     if (!wanted.types)
         return NULL;
     int collecting = PyGC_Disable(); /* a collection would run the program's own code in the middle */
-    wanted.found = PyList_New(0);
-    if (wanted.found && walk(&wanted) < 0)
-        Py_CLEAR(wanted.found);
+    PyObject *found = PyList_New(0);
+    if (found && pml_gc_select(is_wanted, &wanted, found) < 0)
+        Py_CLEAR(found);
     if (collecting)
         PyGC_Enable();
     Py_DECREF(wanted.types);
-    return wanted.found;
+    return found;
 }
 
 /* cpu_block(pointer) -> bytes of the live CPU block that begins there, 0 if PyTorch's CPU allocator gave none. */
