@@ -95,6 +95,22 @@ class TestWalk:
         found = _native.walk_instances(object)
         assert id(found) not in map(id, found) and any(one is Thing for one in found)
 
+    @pytest.mark.parametrize("count", [0, 1, 2, 3, 100, 101])
+    def test_each_once_in_the_order_of_the_collector(self, count):
+        """The walk begins at both ends of the collector's lists: it meets once, wherever that is."""
+        gc.collect()
+        kept = [Other() if i % 3 else Derived() for i in range(count)]
+        for derived in (Derived, Other):
+            expected = [id(one) for one in kept if type(one) is derived]
+            assert [id(one) for one in _native.walk_instances(derived)] == expected
+        gc.collect()
+        assert [id(one) for one in _native.walk_instances((Derived, Other))] == [id(one) for one in kept]
+
+    def test_all_that_the_collector_lists(self):
+        listed = gc.get_objects()
+        found = set(map(id, _native.walk_instances(object)))
+        assert {id(one) for one in listed} - {id(listed)} <= found
+
     @pytest.mark.parametrize("enabled", [True, False])
     def test_the_collector_is_as_it_was(self, enabled):
         (gc.enable if enabled else gc.disable)()
@@ -113,7 +129,7 @@ class TestWalk:
         """Held by an instance, a module, a local variable of a running frame, and a closure."""
         values = run_program(
             """
-            import gc
+            import gc, weakref
             from pytorch_memlab_c import _native
             from program_support import report
 
@@ -132,7 +148,10 @@ class TestWalk:
                 listed = sum(type(o) is Thing for o in gc.get_objects())
                 found = len(_native.walk_instances(Thing))
                 again = len(_native.walk_instances(Thing))
-                report(listed=listed, found=found, again=again, frozen=gc.get_freeze_count())
+                frozen = gc.get_freeze_count()
+                watched = weakref.ref(local)
+                del local
+                report(listed=listed, found=found, again=again, frozen=frozen, kept=watched() is not None)
                 gc.unfreeze()
                 return holder, inner, later
             outer()
@@ -140,6 +159,7 @@ class TestWalk:
             tmp_path,
         ).values
         assert values["listed"] == 1 and values["found"] == values["again"] == 5 and values["frozen"] > 1000
+        assert not values["kept"], "the walk has left nothing in the frames that run"
 
 
 class TestTryEach:

@@ -39,6 +39,14 @@ class Storage:
         self.bare: Any = None
 
 
+class _DeviceNames(dict[Any, str]):
+    """The text of each `torch.device`, made once."""
+
+    def __missing__(self, device: Any) -> str:
+        name = self[device] = str(device)
+        return name
+
+
 class Census:
     """The live tensors. `labels`: (whose, what) of tensors that are part of another (`.grad`, `.values`) or of a graph.
     `kinds`: the types of those others. `saved`: what autograd alone holds. All by the tensors' identities."""
@@ -52,7 +60,7 @@ class Census:
         self.graph_skipped = False
         self._torch = torch
         self._address_of = address_reader(torch)
-        self._devices: dict[Any, str] = {}
+        self._devices = _DeviceNames()
         self._known: set[int] = set()
         self._parts: list[tuple[Any, str, Any]] = []
         self._roots: list[Any] = []
@@ -60,10 +68,7 @@ class Census:
         self._by_device: dict[str, list[Storage]] | None = None
 
     def device_name(self, device: Any) -> str:
-        name = self._devices.get(device)
-        if name is None:
-            name = self._devices[device] = str(device)
-        return name
+        return self._devices[device]
 
     def take(self) -> None:
         """Find and enter everything that is alive now."""
@@ -90,8 +95,9 @@ class Census:
         the time goes. What a tensor refuses to answer is None."""
         base, each = self._torch._C.TensorBase, _native.try_each
         nodes = each(base.grad_fn, tensors)
-        self._roots += filter(None, nodes)
-        self._add_gradients(tensors, nodes)
+        roots = [node for node in nodes if node is not None]
+        self._roots += roots
+        self._add_gradients(tensors, nodes if roots else [])
         handles = each(base.untyped_storage, tensors)
         keys = each(self._torch._C.StorageBase._cdata, handles)
         opened = self._open_storages(keys, tensors, handles)
@@ -110,9 +116,11 @@ class Census:
                 self.storages[key].tensors.insert(-1, tensors[i])  # before the one it was opened with, which came later
 
     def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
-        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
+        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch. Without nodes
+        all are leaves."""
         base = self._torch._C.TensorBase
         asked = [t for t, node in zip(tensors, nodes) if node is None or base.retains_grad.__get__(t)]
+        asked = asked if nodes else tensors
         gradients = _native.try_each(base.grad, asked)
         self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
 
@@ -120,13 +128,15 @@ class Census:
         """Enter the storages that are new: by their keys, which of the tensors each was opened with. The lists belong
         together; a key of None: that tensor has no storage."""
         known = self.storages
-        where = {key: i for i, key in enumerate(keys) if key not in known}
+        where = dict(zip(keys, range(len(keys))))
         where.pop(None, None)
+        for key in known.keys() & where.keys():
+            del where[key]
         if len(where) < len(keys):
             tensors = [tensors[i] for i in where.values()]
             handles = [handles[i] for i in where.values()]
         each, kind = _native.try_each, self._torch._C.StorageBase
-        devices = [self._devices.get(device) or self.device_name(device) for device in each(kind.device, handles)]
+        devices = list(map(self._devices.__getitem__, each(kind.device, handles)))
         addresses = [address or 0 for address in each(self._address_of, tensors)]
         sizes = each(kind.nbytes, handles)
         self._open_without_memory(devices, addresses, sizes, tensors)
@@ -245,9 +255,17 @@ def _walk(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
     wanted = (base, storage, torch._C._FunctionBase)
     found = _native.walk_instances(wanted)
     kinds = list(map(type, found))
-    groups = ({kind: issubclass(kind, parent) for kind in set(kinds)} for parent in wanted)
-    tensors, storages, contexts = (list(compress(found, map(group.__getitem__, kinds))) for group in groups)
+    tensors, storages, contexts = (_of_kind(found, kinds, parent) for parent in wanted)
     return tensors, storages, contexts
+
+
+def _of_kind(found: list[Any], kinds: list[type], parent: type) -> list[Any]:
+    """Those whose type derives from `parent`: often all of them, or none."""
+    there = set(kinds)
+    wanted = {kind for kind in there if issubclass(kind, parent)}
+    if len(wanted) == len(there):
+        return found
+    return list(compress(found, map(wanted.__contains__, kinds))) if wanted else []
 
 
 def _references(tensor: Any) -> int:
