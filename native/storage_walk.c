@@ -10,10 +10,22 @@
 
 /* The types wanted, and the answers given so far, by the address of the type. */
 struct wanted {
-    PyObject *types; /* tuple */
+    PyObject *types; /* tuple: types, and names of attributes */
     PyTypeObject *known[KNOWN_TYPES];
     bool answer[KNOWN_TYPES];
 };
+
+/* Whether a type in C defines this attribute itself. */
+static bool defines(PyTypeObject *type, PyObject *name)
+{
+    PyObject *attribute = type->tp_dict ? PyDict_GetItemWithError(type->tp_dict, name) : NULL;
+    return attribute && Py_IS_TYPE(attribute, &PyGetSetDescr_Type);
+}
+
+static bool fits(PyTypeObject *type, PyObject *wanted)
+{
+    return PyType_Check(wanted) ? PyType_IsSubtype(type, (PyTypeObject *)wanted) : defines(type, wanted);
+}
 
 static bool is_wanted(PyTypeObject *type, void *arg)
 {
@@ -23,7 +35,7 @@ static bool is_wanted(PyTypeObject *type, void *arg)
         return wanted->answer[place];
     bool answer = false;
     for (Py_ssize_t i = 0; !answer && i < PyTuple_GET_SIZE(wanted->types); i++)
-        answer = PyType_IsSubtype(type, (PyTypeObject *)PyTuple_GET_ITEM(wanted->types, i));
+        answer = fits(type, PyTuple_GET_ITEM(wanted->types, i));
     wanted->known[place] = type;
     wanted->answer[place] = answer;
     return answer;
@@ -34,15 +46,16 @@ static PyObject *tuple_of_types(PyObject *types)
     PyObject *tuple = PyTuple_Check(types) ? Py_NewRef(types) : PyTuple_Pack(1, types);
     for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); i++) {
         PyObject *type = PyTuple_GET_ITEM(tuple, i);
-        if (PyType_Check(type))
+        if (PyType_Check(type) || PyUnicode_CheckExact(type))
             continue;
-        PyErr_Format(PyExc_TypeError, "walk_instances() needs types, not %R", type);
+        PyErr_Format(PyExc_TypeError, "walk_instances() needs types, or names of attributes, not %R", type);
         Py_CLEAR(tuple);
     }
     return tuple;
 }
 
-/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. */
+/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. A str
+ * stands for the types in C that define an attribute of this name. */
 PyObject *pml_walk_instances(PyObject *module, PyObject *types)
 {
     struct wanted wanted = {.types = tuple_of_types(types)};

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from collections import deque
 
 import pytest
 from run_program import run_program
@@ -58,6 +59,16 @@ class TestWalk:
         thing, other = Thing(), Other()
         assert {id(thing), id(other)} <= set(map(id, _native.walk_instances((Thing, Other))))
         assert _native.walk_instances(()) == []
+
+    def test_types_in_c_by_an_attribute(self):
+        """Own attributes of types in C count, those of classes in Python do not, however they are called."""
+
+        class Property:
+            maxlen = property(lambda self: 1)
+
+        kept = [Property(), deque()]
+        assert {type(one) for one in _native.walk_instances("maxlen")} == {deque}
+        assert {id(kept[0]), id(kept[1])} <= set(map(id, _native.walk_instances((Property, "maxlen"))))
 
     def test_strangers_are_asked_nothing(self):
         """Case 51: dead proxies, and classes with code of their own in every way of asking."""
@@ -120,7 +131,7 @@ class TestWalk:
         finally:
             gc.enable()
 
-    @pytest.mark.parametrize("types", [3, "Thing", (Thing, 3), None])
+    @pytest.mark.parametrize("types", [3, b"Thing", (Thing, 3), None])
     def test_what_is_no_type_is_named(self, types):
         with pytest.raises(TypeError, match="needs types"):
             _native.walk_instances(types)

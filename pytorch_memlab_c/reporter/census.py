@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _native
 from . import graph
-from .reading import address_reader, components, is_tensor
+from .reading import address_reader, components, is_tensor, script_tensors, tangents
 
 #: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
 _AT_ONCE = 500
@@ -73,12 +73,13 @@ class Census:
     def take(self) -> None:
         """Find and enter everything that is alive now."""
         torch = self._torch
-        plain, bare, contexts = _walk(torch)
+        plain, bare, nodes, scripts = _walk(torch)
         self._known.update(map(id, plain))
         self._held.append(plain)
         self._enter_all(plain)
+        self._enter_scripts(scripts)
         self._enter_parts()
-        self._roots += contexts
+        self._roots += nodes
         self._enter_saved()
         self._enter_parts()
         keys = _native.try_each(torch._C.StorageBase._cdata, bare)
@@ -103,6 +104,7 @@ class Census:
         opened = self._open_storages(keys, tensors, handles)
         if len(opened) < len(keys):
             self._join_storages(opened, keys, tensors)
+        self._parts += tangents(self._torch, tensors)
         for special in (base.is_nested, base.is_quantized):
             for tensor in compress(tensors, each(special, tensors)):
                 self._add_components(tensor)
@@ -179,6 +181,17 @@ class Census:
             self._held.append(new)
             self._enter_all(new)
 
+    def _enter_scripts(self, modules: list[Any]) -> None:
+        """Parameters and buffers of TorchScript modules: a loaded one has them without Python."""
+        new = []
+        for name, tensor in (found for module in modules for found in script_tensors(self._torch, module)):
+            self.labels.setdefault(id(tensor), (None, f"ScriptModule.{name}"))
+            if id(tensor) not in self._known:
+                self._known.add(id(tensor))
+                new.append(tensor)
+        self._held.append(new)
+        self._enter_all(new)
+
     def _enter_saved(self) -> None:
         if graph.backward_runs():
             self.graph_skipped = bool(self._roots)
@@ -249,14 +262,16 @@ def _count_once(storages: list[Storage]) -> None:
         end = max(end, begin + storage.nbytes)
 
 
-def _walk(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """Live tensors, storages, and contexts of custom autograd functions."""
-    base, storage = torch._C.TensorBase, torch._C.StorageBase
-    wanted = (base, storage, torch._C._FunctionBase)
-    found = _native.walk_instances(wanted)
+def _walk(torch: Any) -> tuple[list[Any], ...]:
+    """Live tensors, storages, nodes of autograd graphs, and TorchScript modules."""
+    parents = [torch._C.TensorBase, torch._C.StorageBase, torch.jit.ScriptModule]
+    found = _native.walk_instances((*parents, torch._C._FunctionBase, "next_functions"))
     kinds = list(map(type, found))
-    tensors, storages, contexts = (_of_kind(found, kinds, parent) for parent in wanted)
-    return tensors, storages, contexts
+    tensors, storages, scripts = (_of_kind(found, kinds, parent) for parent in parents)
+    if len(tensors) + len(storages) + len(scripts) == len(found):
+        return tensors, storages, [], scripts
+    others = {kind for kind in set(kinds) if not issubclass(kind, tuple(parents))}
+    return tensors, storages, list(compress(found, map(others.__contains__, kinds))), scripts
 
 
 def _of_kind(found: list[Any], kinds: list[type], parent: type) -> list[Any]:
