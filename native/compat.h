@@ -58,8 +58,8 @@ static inline int pml_frame_set_trace(PyFrameObject *frame, PyObject *value)
     return f_trace->set((PyObject *)frame, value, f_trace->closure);
 }
 
-/* Whether the interpreter itself visits the objects that its collector lists (gc_lists.c does it before 3.12). */
-#if PY_VERSION_HEX >= 0x030C0000
+/* Whether the interpreter itself must visit the objects that its collector keeps (gc_lists.c does it before 3.14). */
+#if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
 #define PML_GC_VISITS 1
 #else
 #define PML_GC_VISITS 0

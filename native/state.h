@@ -134,12 +134,8 @@ PyObject *pml_child_run(PyObject *module, PyObject *args);
 PyObject *pml_walk_instances(PyObject *module, PyObject *types);
 PyObject *pml_try_each(PyObject *module, PyObject *args);
 PyObject *pml_cpu_block(PyObject *module, PyObject *pointer);
-PyObject *pml_call(const char *module, const char *name); /* module.name() */
 
-/* reach.c */
-int pml_reach_frozen(PyObject **objects);
-
-/* gc_lists.c: calls `visit` for each object that the collector lists, until it returns 0. -1 with an exception set. */
-int pml_gc_visit(int (*visit)(PyObject *object, void *arg), void *arg);
+/* gc_lists.c: appends the objects to a list whose type `wanted` accepts. -1 with an exception set. */
+int pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg, PyObject *found);
 
 #endif

@@ -1,7 +1,6 @@
 /* Walks over live Python objects that look at nothing but their types: no attribute of a stranger is touched.
  *
- * Needs the GIL throughout. What a walk returns holds references: the caller drops it. Objects that `gc.freeze` has
- * set aside are in no list that the collector gives; they are reached over references (reach.c).
+ * Needs the GIL throughout. What a walk returns holds references: the caller drops it.
  */
 #include "state.h"
 
@@ -11,53 +10,35 @@
 
 /* The types wanted, and the answers given so far, by the address of the type. */
 struct wanted {
-    PyObject *types; /* tuple */
-    PyObject *found; /* list */
-    bool failed;
+    PyObject *types; /* tuple: types, and names of attributes */
     PyTypeObject *known[KNOWN_TYPES];
     bool answer[KNOWN_TYPES];
 };
 
-static bool is_wanted(struct wanted *wanted, PyTypeObject *type)
+/* Whether a type in C defines this attribute itself. */
+static bool defines(PyTypeObject *type, PyObject *name)
 {
+    PyObject *attribute = type->tp_dict ? PyDict_GetItemWithError(type->tp_dict, name) : NULL;
+    return attribute && Py_IS_TYPE(attribute, &PyGetSetDescr_Type);
+}
+
+static bool fits(PyTypeObject *type, PyObject *wanted)
+{
+    return PyType_Check(wanted) ? PyType_IsSubtype(type, (PyTypeObject *)wanted) : defines(type, wanted);
+}
+
+static bool is_wanted(PyTypeObject *type, void *arg)
+{
+    struct wanted *wanted = arg;
     size_t place = ((uintptr_t)type >> 4) % KNOWN_TYPES;
     if (wanted->known[place] == type)
         return wanted->answer[place];
     bool answer = false;
     for (Py_ssize_t i = 0; !answer && i < PyTuple_GET_SIZE(wanted->types); i++)
-        answer = PyType_IsSubtype(type, (PyTypeObject *)PyTuple_GET_ITEM(wanted->types, i));
+        answer = fits(type, PyTuple_GET_ITEM(wanted->types, i));
     wanted->known[place] = type;
     wanted->answer[place] = answer;
     return answer;
-}
-
-PyObject *pml_call(const char *module, const char *name)
-{
-    PyObject *imported = PyImport_ImportModule(module);
-    PyObject *result = imported ? PyObject_CallMethod(imported, name, NULL) : NULL;
-    Py_XDECREF(imported);
-    return result;
-}
-
-static int pick(PyObject *object, void *arg)
-{
-    struct wanted *wanted = arg;
-    bool picked = object != wanted->found && is_wanted(wanted, Py_TYPE(object)); /* the list would keep itself alive */
-    wanted->failed = picked && PyList_Append(wanted->found, object) < 0;
-    return !wanted->failed;
-}
-
-/* With frozen objects, over a list of all; without, the collector's own lists are looked through where they are. */
-static int walk(struct wanted *wanted)
-{
-    PyObject *objects = NULL;
-    if (pml_reach_frozen(&objects) < 0)
-        return -1;
-    for (Py_ssize_t i = 0; objects && !wanted->failed && i < PyList_GET_SIZE(objects); i++)
-        pick(PyList_GET_ITEM(objects, i), wanted);
-    int failed = objects ? 0 : pml_gc_visit(pick, wanted);
-    Py_XDECREF(objects);
-    return failed < 0 || wanted->failed ? -1 : 0;
 }
 
 static PyObject *tuple_of_types(PyObject *types)
@@ -65,28 +46,29 @@ static PyObject *tuple_of_types(PyObject *types)
     PyObject *tuple = PyTuple_Check(types) ? Py_NewRef(types) : PyTuple_Pack(1, types);
     for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); i++) {
         PyObject *type = PyTuple_GET_ITEM(tuple, i);
-        if (PyType_Check(type))
+        if (PyType_Check(type) || PyUnicode_CheckExact(type))
             continue;
-        PyErr_Format(PyExc_TypeError, "walk_instances() needs types, not %R", type);
+        PyErr_Format(PyExc_TypeError, "walk_instances() needs types, or names of attributes, not %R", type);
         Py_CLEAR(tuple);
     }
     return tuple;
 }
 
-/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. */
+/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. A str
+ * stands for the types in C that define an attribute of this name. */
 PyObject *pml_walk_instances(PyObject *module, PyObject *types)
 {
     struct wanted wanted = {.types = tuple_of_types(types)};
     if (!wanted.types)
         return NULL;
     int collecting = PyGC_Disable(); /* a collection would run the program's own code in the middle */
-    wanted.found = PyList_New(0);
-    if (wanted.found && walk(&wanted) < 0)
-        Py_CLEAR(wanted.found);
+    PyObject *found = PyList_New(0);
+    if (found && pml_gc_select(is_wanted, &wanted, found) < 0)
+        Py_CLEAR(found);
     if (collecting)
         PyGC_Enable();
     Py_DECREF(wanted.types);
-    return wanted.found;
+    return found;
 }
 
 /* cpu_block(pointer) -> bytes of the live CPU block that begins there, 0 if PyTorch's CPU allocator gave none. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import threading
 import warnings
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pytorch_memlab_c import MemReporter  # noqa: E402
+
+#: Without any tensor the CPU has no section.
+anchor = torch.ones(1)
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +47,34 @@ def grows(before: Any) -> tuple[int, int, int]:
     return now.allocated - before.allocated, now.saved - before.saved, now.unreachable - before.unreachable
 
 
+class TestHeldByOthers:
+    def test_a_loaded_script_module(self):
+        """Its tensors have not been in Python yet; those of submodules count once."""
+        module = torch.nn.Sequential(torch.nn.Linear(11, 101), torch.nn.BatchNorm1d(101))
+        file = io.BytesIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.jit.save(torch.jit.trace(module.eval(), torch.ones(2, 11)), file)
+            del module
+            before = level()
+            file.seek(0)
+            loaded = torch.jit.load(file)
+        after = level()
+        assert after.seen - before.seen == 4 * (11 * 101 + 101 + 4 * 101) + 8
+        assert "ScriptModule.weight" in named(4444) and "ScriptModule.running_var" in named(404)
+        assert [n for n, _ in loaded.named_parameters()] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+
+    def test_a_tangent(self):
+        before = level()
+        with torch.autograd.forward_ad.dual_level(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's own, of what it imports here
+            dual = torch.autograd.forward_ad.make_dual(torch.ones(1111), torch.ones(1111)).exp()
+            after = level()
+            assert after.seen - before.seen == 8888 and after.unreachable == before.unreachable
+            assert sum(name.endswith(".tangent") for name in named(4444)) == 1
+            del dual
+
+
 class TestSaved:
     @pytest.mark.parametrize("reports", [1, 2])
     def test_the_product_of_a_sum(self, reports):
@@ -56,6 +88,14 @@ class TestSaved:
         out.sum().backward()
         del out
         assert grows(before) == (4444, 0, 0)  # the gradient
+
+    def test_a_node_that_lives_without_its_tensors(self):
+        before = level()
+        node = torch.nn.functional.layer_norm(torch.ones(1111, 2, requires_grad=True), (2,)).sum().grad_fn
+        assert grows(before) == (17776, 17776, 0)  # the input, and mean and deviation of each row
+        assert [n.rpartition(".")[2] for n in named(4444)] == ["saved_result1", "saved_result2"]
+        del node
+        assert grows(before) == (0, 0, 0)
 
     def test_results_that_python_has_never_seen(self):
         inp = torch.ones(1212, requires_grad=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from collections import deque
 
 import pytest
 from run_program import run_program
@@ -59,6 +60,16 @@ class TestWalk:
         assert {id(thing), id(other)} <= set(map(id, _native.walk_instances((Thing, Other))))
         assert _native.walk_instances(()) == []
 
+    def test_types_in_c_by_an_attribute(self):
+        """Own attributes of types in C count, those of classes in Python do not, however they are called."""
+
+        class Property:
+            maxlen = property(lambda self: 1)
+
+        kept = [Property(), deque()]
+        assert {type(one) for one in _native.walk_instances("maxlen")} == {deque}
+        assert {id(kept[0]), id(kept[1])} <= set(map(id, _native.walk_instances((Property, "maxlen"))))
+
     def test_strangers_are_asked_nothing(self):
         """Case 51: dead proxies, and classes with code of their own in every way of asking."""
         target, strange = Thing(), Strange()
@@ -95,6 +106,22 @@ class TestWalk:
         found = _native.walk_instances(object)
         assert id(found) not in map(id, found) and any(one is Thing for one in found)
 
+    @pytest.mark.parametrize("count", [0, 1, 2, 3, 100, 101])
+    def test_each_once_in_the_order_of_the_collector(self, count):
+        """The walk begins at both ends of the collector's lists: it meets once, wherever that is."""
+        gc.collect()
+        kept = [Other() if i % 3 else Derived() for i in range(count)]
+        for derived in (Derived, Other):
+            expected = [id(one) for one in kept if type(one) is derived]
+            assert [id(one) for one in _native.walk_instances(derived)] == expected
+        gc.collect()
+        assert [id(one) for one in _native.walk_instances((Derived, Other))] == [id(one) for one in kept]
+
+    def test_all_that_the_collector_lists(self):
+        listed = gc.get_objects()
+        found = set(map(id, _native.walk_instances(object)))
+        assert {id(one) for one in listed} - {id(listed)} <= found
+
     @pytest.mark.parametrize("enabled", [True, False])
     def test_the_collector_is_as_it_was(self, enabled):
         (gc.enable if enabled else gc.disable)()
@@ -104,7 +131,7 @@ class TestWalk:
         finally:
             gc.enable()
 
-    @pytest.mark.parametrize("types", [3, "Thing", (Thing, 3), None])
+    @pytest.mark.parametrize("types", [3, b"Thing", (Thing, 3), None])
     def test_what_is_no_type_is_named(self, types):
         with pytest.raises(TypeError, match="needs types"):
             _native.walk_instances(types)
@@ -113,7 +140,7 @@ class TestWalk:
         """Held by an instance, a module, a local variable of a running frame, and a closure."""
         values = run_program(
             """
-            import gc
+            import gc, weakref
             from pytorch_memlab_c import _native
             from program_support import report
 
@@ -132,7 +159,10 @@ class TestWalk:
                 listed = sum(type(o) is Thing for o in gc.get_objects())
                 found = len(_native.walk_instances(Thing))
                 again = len(_native.walk_instances(Thing))
-                report(listed=listed, found=found, again=again, frozen=gc.get_freeze_count())
+                frozen = gc.get_freeze_count()
+                watched = weakref.ref(local)
+                del local
+                report(listed=listed, found=found, again=again, frozen=frozen, kept=watched() is not None)
                 gc.unfreeze()
                 return holder, inner, later
             outer()
@@ -140,6 +170,7 @@ class TestWalk:
             tmp_path,
         ).values
         assert values["listed"] == 1 and values["found"] == values["again"] == 5 and values["frozen"] > 1000
+        assert not values["kept"], "the walk has left nothing in the frames that run"
 
 
 class TestTryEach:

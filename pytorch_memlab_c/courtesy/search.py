@@ -7,14 +7,12 @@ object that is not PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import GetSetDescriptorType
 from typing import Any
 
 from .. import _native
-from ..reporter.reading import components
+from ..reporter.reading import components, script_tensors
 
 _mro = type.__dict__["__mro__"].__get__
-_namespace = type.__dict__["__dict__"].__get__
 
 
 def live_storages(torch: Any, device_type: str) -> list[Any]:
@@ -44,7 +42,7 @@ class _Search:
             self._add_storage(storage)
         self._add_tensors(_native.walk_instances(self._base))
         self._add_tensors(_script_tensors(self._torch))
-        self._add_nodes(_live_nodes())
+        self._add_nodes(_native.walk_instances((self._torch._C._FunctionBase, "next_functions")))
         while self._new_tensors or self._new_nodes:
             if self._new_tensors:
                 self._visit_tensor(self._new_tensors.pop())
@@ -120,29 +118,6 @@ def _as_saved(raw: Any) -> Iterator[Any]:
         yield getattr(saved, "data", None)
 
 
-def _live_nodes() -> list[Any]:
-    """The nodes of autograd graphs that have a Python object. Each operation's nodes are a type of their own."""
-    kinds: dict[int, bool] = {}  # by id(): hashing a type may run its metaclass
-    found = []
-    for thing in _native.walk_instances(object):
-        kind = type(thing)
-        if id(kind) not in kinds:
-            kinds[id(kind)] = _is_node(kind)
-        if kinds[id(kind)]:
-            found.append(thing)
-    return found
-
-
-def _is_node(kind: type) -> bool:
-    """Whether instances are autograd nodes: `next_functions` is an attribute defined in C."""
-    return any(type(_namespace(each).get("next_functions")) is GetSetDescriptorType for each in _mro(kind))
-
-
 def _script_tensors(torch: Any) -> list[Any]:
-    found: list[Any] = []
-    for module in _native.walk_instances(torch.jit.ScriptModule):
-        try:
-            found += [*module.parameters(), *module.buffers()]
-        except Exception:  # one that is half built
-            continue
-    return found
+    modules = _native.walk_instances(torch.jit.ScriptModule)
+    return [tensor for module in modules for _, tensor in script_tensors(torch, module)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _native
 from . import graph
-from .reading import address_reader, components, is_tensor
+from .reading import address_reader, components, is_tensor, script_tensors, tangents
 
 #: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
 _AT_ONCE = 500
@@ -39,6 +39,14 @@ class Storage:
         self.bare: Any = None
 
 
+class _DeviceNames(dict[Any, str]):
+    """The text of each `torch.device`, made once."""
+
+    def __missing__(self, device: Any) -> str:
+        name = self[device] = str(device)
+        return name
+
+
 class Census:
     """The live tensors. `labels`: (whose, what) of tensors that are part of another (`.grad`, `.values`) or of a graph.
     `kinds`: the types of those others. `saved`: what autograd alone holds. All by the tensors' identities."""
@@ -52,7 +60,7 @@ class Census:
         self.graph_skipped = False
         self._torch = torch
         self._address_of = address_reader(torch)
-        self._devices: dict[Any, str] = {}
+        self._devices = _DeviceNames()
         self._known: set[int] = set()
         self._parts: list[tuple[Any, str, Any]] = []
         self._roots: list[Any] = []
@@ -60,20 +68,18 @@ class Census:
         self._by_device: dict[str, list[Storage]] | None = None
 
     def device_name(self, device: Any) -> str:
-        name = self._devices.get(device)
-        if name is None:
-            name = self._devices[device] = str(device)
-        return name
+        return self._devices[device]
 
     def take(self) -> None:
         """Find and enter everything that is alive now."""
         torch = self._torch
-        plain, bare, contexts = _walk(torch)
+        plain, bare, nodes, scripts = _walk(torch)
         self._known.update(map(id, plain))
         self._held.append(plain)
         self._enter_all(plain)
+        self._enter_scripts(scripts)
         self._enter_parts()
-        self._roots += contexts
+        self._roots += nodes
         self._enter_saved()
         self._enter_parts()
         keys = _native.try_each(torch._C.StorageBase._cdata, bare)
@@ -90,13 +96,15 @@ class Census:
         the time goes. What a tensor refuses to answer is None."""
         base, each = self._torch._C.TensorBase, _native.try_each
         nodes = each(base.grad_fn, tensors)
-        self._roots += filter(None, nodes)
-        self._add_gradients(tensors, nodes)
+        roots = [node for node in nodes if node is not None]
+        self._roots += roots
+        self._add_gradients(tensors, nodes if roots else [])
         handles = each(base.untyped_storage, tensors)
         keys = each(self._torch._C.StorageBase._cdata, handles)
         opened = self._open_storages(keys, tensors, handles)
         if len(opened) < len(keys):
             self._join_storages(opened, keys, tensors)
+        self._parts += tangents(self._torch, tensors)
         for special in (base.is_nested, base.is_quantized):
             for tensor in compress(tensors, each(special, tensors)):
                 self._add_components(tensor)
@@ -110,9 +118,11 @@ class Census:
                 self.storages[key].tensors.insert(-1, tensors[i])  # before the one it was opened with, which came later
 
     def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
-        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
+        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch. Without nodes
+        all are leaves."""
         base = self._torch._C.TensorBase
         asked = [t for t, node in zip(tensors, nodes) if node is None or base.retains_grad.__get__(t)]
+        asked = asked if nodes else tensors
         gradients = _native.try_each(base.grad, asked)
         self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
 
@@ -120,13 +130,15 @@ class Census:
         """Enter the storages that are new: by their keys, which of the tensors each was opened with. The lists belong
         together; a key of None: that tensor has no storage."""
         known = self.storages
-        where = {key: i for i, key in enumerate(keys) if key not in known}
+        where = dict(zip(keys, range(len(keys))))
         where.pop(None, None)
+        for key in known.keys() & where.keys():
+            del where[key]
         if len(where) < len(keys):
             tensors = [tensors[i] for i in where.values()]
             handles = [handles[i] for i in where.values()]
         each, kind = _native.try_each, self._torch._C.StorageBase
-        devices = [self._devices.get(device) or self.device_name(device) for device in each(kind.device, handles)]
+        devices = list(map(self._devices.__getitem__, each(kind.device, handles)))
         addresses = [address or 0 for address in each(self._address_of, tensors)]
         sizes = each(kind.nbytes, handles)
         self._open_without_memory(devices, addresses, sizes, tensors)
@@ -168,6 +180,17 @@ class Census:
                     new.append(part)
             self._held.append(new)
             self._enter_all(new)
+
+    def _enter_scripts(self, modules: list[Any]) -> None:
+        """Parameters and buffers of TorchScript modules: a loaded one has them without Python."""
+        new = []
+        for name, tensor in (found for module in modules for found in script_tensors(self._torch, module)):
+            self.labels.setdefault(id(tensor), (None, f"ScriptModule.{name}"))
+            if id(tensor) not in self._known:
+                self._known.add(id(tensor))
+                new.append(tensor)
+        self._held.append(new)
+        self._enter_all(new)
 
     def _enter_saved(self) -> None:
         if graph.backward_runs():
@@ -239,15 +262,25 @@ def _count_once(storages: list[Storage]) -> None:
         end = max(end, begin + storage.nbytes)
 
 
-def _walk(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """Live tensors, storages, and contexts of custom autograd functions."""
-    base, storage = torch._C.TensorBase, torch._C.StorageBase
-    wanted = (base, storage, torch._C._FunctionBase)
-    found = _native.walk_instances(wanted)
+def _walk(torch: Any) -> tuple[list[Any], ...]:
+    """Live tensors, storages, nodes of autograd graphs, and TorchScript modules."""
+    parents = [torch._C.TensorBase, torch._C.StorageBase, torch.jit.ScriptModule]
+    found = _native.walk_instances((*parents, torch._C._FunctionBase, "next_functions"))
     kinds = list(map(type, found))
-    groups = ({kind: issubclass(kind, parent) for kind in set(kinds)} for parent in wanted)
-    tensors, storages, contexts = (list(compress(found, map(group.__getitem__, kinds))) for group in groups)
-    return tensors, storages, contexts
+    tensors, storages, scripts = (_of_kind(found, kinds, parent) for parent in parents)
+    if len(tensors) + len(storages) + len(scripts) == len(found):
+        return tensors, storages, [], scripts
+    others = {kind for kind in set(kinds) if not issubclass(kind, tuple(parents))}
+    return tensors, storages, list(compress(found, map(others.__contains__, kinds))), scripts
+
+
+def _of_kind(found: list[Any], kinds: list[type], parent: type) -> list[Any]:
+    """Those whose type derives from `parent`: often all of them, or none."""
+    there = set(kinds)
+    wanted = {kind for kind in there if issubclass(kind, parent)}
+    if len(wanted) == len(there):
+        return found
+    return list(compress(found, map(wanted.__contains__, kinds))) if wanted else []
 
 
 def _references(tensor: Any) -> int:

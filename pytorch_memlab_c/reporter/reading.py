@@ -71,6 +71,21 @@ def components(torch: Any, tensor: Any) -> list[Component]:
     return found + _wrapped(torch, tensor)
 
 
+def tangents(torch: Any, tensors: list[Any]) -> list[tuple[Any, str, Any]]:
+    """(tensor, ".tangent", its tangent) of those that carry one for forward-mode differentiation."""
+    if torch.autograd.forward_ad._current_level < 0:
+        return []
+    duals = ((tensor, _tried(lambda t: torch._VF._unpack_dual(t, level=0).tangent, tensor)) for tensor in tensors)
+    return [(tensor, ".tangent", tangent) for tensor, tangent in duals if tangent is not None]
+
+
+def script_tensors(torch: Any, module: Any) -> list[Component]:
+    """The parameters and buffers of one TorchScript module, without those of its submodules."""
+    inside = object.__getattribute__(module, "__dict__").get("_c")
+    kinds = filter(None, (_tried(kind, inside) for kind in (torch._C.ParameterDict, torch._C.BufferDict)))
+    return [pair for kind in kinds for pair in kind.items()]
+
+
 def _call_each(base: Any, tensor: Any, methods: tuple[str, ...]) -> list[Component]:
     found = [(name.strip("_"), _tried(getattr(base, name), tensor)) for name in methods if hasattr(base, name)]
     return [(name, part) for name, part in found if part is not None]

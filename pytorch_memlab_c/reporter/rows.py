@@ -125,17 +125,33 @@ def _device_of(found: Found, tensor: Any) -> str:
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
     storages = sorted(storages, key=operator.attrgetter("counted"), reverse=True)
+    used = sum(storage.counted for storage in storages)
+    storages, left_out = (storages, []) if max_rows is None else _without_smallest(storages, max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
-    used = sum(storage.counted for storage in storages)
-    folded = (len(entries) - len(rows), used - sum(row.nbytes for row in rows))
-    return Section(name, rows, folded, elements, used, found.levels.get(name))
+    folded = (len(entries) + len(left_out) - len(rows), used - sum(row.nbytes for row in rows))
+    return Section(name, rows, folded, elements + sum(_counts(found, left_out)), used, found.levels.get(name))
+
+
+def _without_smallest(storages: list[Storage], max_rows: int) -> tuple[list[Storage], list[Any]]:
+    """The storages, and the tensors of those that can have no row any more: they have one tensor each, bytes, and as many
+    larger ones before them as there are rows. Most of a large program's are such."""
+    rest = storages[max_rows:]
+    left_out = [s.tensors[0] for s in rest if len(s.tensors) == 1 and s.counted]
+    if len(left_out) < len(rest):
+        return storages[:max_rows] + [s for s in rest if len(s.tensors) != 1 or not s.counted], left_out
+    return storages[:max_rows], left_out
+
+
+def _counts(found: Found, tensors: list[Any]) -> list[int]:
+    """Elements of each; 0 where a tensor does not say."""
+    answers = _native.try_each(found.torch._C.TensorBase.numel, tensors)
+    return [count if type(count) is int else 0 for count in answers]
 
 
 def _that_hold(found: Found, listed: list[Entry]) -> tuple[list[Entry], int]:
     """The entries that have bytes or elements (all, if asked for), and the sum of their elements."""
-    answers = _native.try_each(found.torch._C.TensorBase.numel, [tensor for _, tensor, _ in listed])
-    counts = [count if type(count) is int else 0 for count in answers]
+    counts = _counts(found, [tensor for _, tensor, _ in listed])
     if found.with_empty:
         return listed, sum(counts)
     kept = [entry for entry, count in zip(listed, counts) if count or (entry[0] is not None and entry[0].counted)]
