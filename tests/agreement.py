@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from pytorch_memlab_c import LineProfiler, _native, decorators, engine, profile, simulate
+from pytorch_memlab_c.growth import History
 
 simulate.enable("a100-40gb", count=2)
 
@@ -87,7 +88,7 @@ def counted_rows(profiler: LineProfiler) -> dict[Any, tuple[Any, ...]]:
         for line, hits, _, stats in lines:
             for device in range(DEVICES):
                 runs, active, allocated, reserved, _, _, _, *nets, _, _, _, growth = stats[1 + device]
-                later = [(s[0], s[2], s[3], s[4], s[5]) for s in growth[5]] if growth else []
+                later = [(s[0], s[2], s[3], s[4], s[5]) for s in History.of(growth).runs] if growth else []
                 rows[code, line, device] = (hits, runs, active, allocated, reserved, *nets, later)
     return rows
 

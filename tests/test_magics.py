@@ -30,15 +30,15 @@ def shared() -> Iterator[Session]:
 
 
 @pytest.fixture
-def notebook(shared: Session) -> Iterator[Session]:
-    """A session whose variables are those of the test alone."""
-    before, held = dict(shared.names), level()
+def notebook(shared: Session, only_made_up_bytes: None) -> Iterator[Session]:
+    """A session whose variables, and bytes, are those of the test alone."""
+    before = dict(shared.names)
     yield shared
     shared.forget_values()
     for name in set(shared.names) - set(before):
         if not name.startswith("_"):
             del shared.names[name]
-    assert level() == held
+    assert level() == 0
 
 
 WORK = """\
