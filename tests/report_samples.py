@@ -27,7 +27,7 @@ HOSTILE = [
 
 def records_of(functions: dict[str, tuple[list[str], list[Any]]], **options: Any) -> LineRecords:
     """Records of functions: name to source lines and what was recorded; line numbers start at 1."""
-    codes = {name: code_named(name, f"/home/user/project/{name.partition('.')[0]}.py") for name in _plain(functions)}
+    codes = {name: code_named(name, f"/project/{name.partition('.')[0]}.py") for name in _plain(functions)}
     snapshot = [(codes[_last(name)], 3 if lines else 0, lines) for name, (_, lines) in functions.items()]
     sources = {id(codes[_last(name)]): (1, source) for name, (source, _) in functions.items()}
     names = {id(codes[_last(name)]): (name, "project.model") for name in functions}
@@ -88,7 +88,7 @@ def whole() -> LineRecords:
     history = (True, 8 * K, 0, K, 8 * K, 0, 0, 0, rises, [(1, 0, 0, 0, 8 * K, 0)])
     grown = (*stats(9 * M, K, runs=9, net_sum=9 * K), history)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
-    code = code_named("work", "/home/user/project/work.py")
+    code = code_named("work", "/project/work.py")
     kept = [(number, CUDA0, (number * M, M, 2 * M, M, K, K, K)) for number in range(2, len(HOSTILE) + 1)]
     records = LineRecords.from_snapshot(
         [(code, 3, lines)],
@@ -101,7 +101,7 @@ def whole() -> LineRecords:
 
 
 def _holders() -> HolderRecords:
-    file = "/home/user/project/work.py"
+    file = "/project/work.py"
     named = [Holder("line", (20 - i) * M, "work", file, i + 1, HOSTILE[i].strip()) for i in range(1, len(HOSTILE))]
     named[3:3] = [
         Holder("backward", 8 * M, f"Layer{'r' * 150}.forward", "/x/<b>.py", 7 + i, "<b>&lt;") for i in range(5)

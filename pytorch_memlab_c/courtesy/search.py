@@ -6,13 +6,12 @@ object that is not PyTorch's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from .. import _native
-from ..reporter.reading import components, script_tensors
-
-_mro = type.__dict__["__mro__"].__get__
+from ..reporter.graph import Fields, saved_data, saved_in
+from ..reporter.reading import components, is_tensor, script_tensors, tangents
 
 
 def live_storages(torch: Any, device_type: str) -> list[Any]:
@@ -35,7 +34,7 @@ class _Search:
         self._nodes: dict[int, Any] = {}
         self._new_tensors: list[Any] = []
         self._new_nodes: list[Any] = []
-        self._saved_names: dict[int, tuple[str, ...]] = {}
+        self._fields: Fields = {}
 
     def run(self) -> list[Any]:
         for storage in _native.walk_instances(self._torch.UntypedStorage):
@@ -56,7 +55,7 @@ class _Search:
 
     def _add_tensors(self, values: Iterable[Any]) -> None:
         for value in values:
-            if id(value) not in self._tensors and _is_a(value, self._base):
+            if id(value) not in self._tensors and is_tensor(self._torch, value):
                 self._tensors[id(value)] = value
                 self._new_tensors.append(value)
 
@@ -81,8 +80,7 @@ class _Search:
         base = self._base
         if base.is_leaf.__get__(tensor) or base.retains_grad.__get__(tensor):
             self._add_tensors([base.grad.__get__(tensor)])
-        if self._torch.autograd.forward_ad._current_level >= 0:
-            self._add_tensors([self._torch._VF._unpack_dual(tensor, level=0).tangent])
+        self._add_tensors(tangent for _, _, tangent in tangents(self._torch, [tensor]))
 
     def _visit_graph(self, tensor: Any) -> None:
         self._add_nodes([self._base.grad_fn.__get__(tensor)])
@@ -91,31 +89,9 @@ class _Search:
         try:
             self._add_nodes(following for following, _ in node.next_functions)
             self._add_nodes([getattr(node, "_wrapped_node", None)])
-            self._add_tensors([getattr(node, "variable", None)])
         except Exception:
             pass
-        for name in self._names_of_saved(type(node)):
-            try:
-                self._add_tensors(_as_saved(getattr(node, name)))
-            except Exception:  # freed already
-                continue
-
-    def _names_of_saved(self, kind: type) -> tuple[str, ...]:
-        if id(kind) not in self._saved_names:
-            self._saved_names[id(kind)] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
-        return self._saved_names[id(kind)]
-
-
-def _is_a(thing: Any, kind: type) -> bool:
-    """Like isinstance(), which would ask a stranger's `__class__`."""
-    return any(each is kind for each in _mro(type(thing)))
-
-
-def _as_saved(raw: Any) -> Iterator[Any]:
-    """What `SavedTensor`s hold, not unpacked. Versions of PyTorch that cannot tell it without unpacking give nothing:
-    unpacking runs the program's hooks (a checkpoint would compute its forward again)."""
-    for saved in raw if isinstance(raw, (list, tuple)) else [raw]:
-        yield getattr(saved, "data", None)
+        self._add_tensors(saved_data(holder, attribute) for _, holder, attribute in saved_in(node, self._fields))
 
 
 def _script_tensors(torch: Any) -> list[Any]:

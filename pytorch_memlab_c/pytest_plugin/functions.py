@@ -19,7 +19,7 @@ from .. import callables
 MOST_FUNCTIONS = 500
 _CALLABLES = (
     *(FunctionType, MethodType, classmethod, staticmethod, property),
-    *(functools.partial, functools.partialmethod, functools.cached_property, type(functools.cache(len))),
+    *(functools.partial, functools.partialmethod, functools.cached_property, callables.LRU_CACHE),
 )
 
 

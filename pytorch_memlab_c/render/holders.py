@@ -71,8 +71,8 @@ def folded(holders: Sequence[Holder], lines: int) -> tuple[list[Holder], int, in
     """The largest lines and the row elsewhere; then how many lines are left out, and their bytes."""
     named = [holder for holder in holders if holder.kind != ELSEWHERE]
     rest = named[lines:] if len(named) > lines + 1 else []  # one line more takes no more room than its summary
-    shown = [holder for holder in holders if holder not in rest]
-    return shown, len(rest), sum(holder.bytes for holder in rest)
+    elsewhere = [holder for holder in holders if holder.kind == ELSEWHERE]
+    return named[: len(named) - len(rest)] + elsewhere, len(rest), sum(holder.bytes for holder in rest)
 
 
 def _rows(holders: Sequence[Holder], total: int, lines: int) -> Iterator[str]:

@@ -11,18 +11,27 @@ from collections.abc import Iterable, Iterator
 from types import GetSetDescriptorType
 from typing import Any
 
+#: The names of what nodes of a kind have saved, by the kind's identity: hashing a type may run its metaclass.
+Fields = dict[int, tuple[str, ...]]
+
 
 def saved_tensors(roots: Iterable[Any]) -> Iterator[tuple[str, Any, str]]:
     """(name, holder, field) of all that the graphs of these nodes keep, for `saved_data(holder, field)`. Names are
     `MulBackward0.saved_other`, ..., and `AccumulateGrad.variable` for leaves."""
-    fields: dict[type, tuple[str, ...]] = {}
+    fields: Fields = {}
     for node in _nodes(roots):
-        kind = type(node)
-        if kind not in fields:
-            fields[kind] = _saved_fields(kind)
-        for field in fields[kind]:
-            name = f"{kind.__name__}.{field.removeprefix('_raw_')}"
-            yield from ((name, holder, attribute) for holder, attribute in _holders(node, field))
+        for field, holder, attribute in saved_in(node, fields):
+            yield f"{type(node).__name__}.{field.removeprefix('_raw_')}", holder, attribute
+
+
+def saved_in(node: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
+    """(field, holder, attribute) of all that one node keeps, for `saved_data(holder, attribute)`. `fields` is what is known
+    of each kind of node so far."""
+    kind = type(node)
+    if id(kind) not in fields:
+        fields[id(kind)] = _saved_fields(kind)
+    for field in fields[id(kind)]:
+        yield from ((field, holder, attribute) for holder, attribute in _holders(node, field))
 
 
 def saved_data(holder: Any, field: str) -> Any:
