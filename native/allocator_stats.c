@@ -193,6 +193,7 @@ static bool in_doubt(void)
 void pml_settle(struct pml_state *state, bool sample)
 {
     struct pml_statistics *s = &state->statistics;
+    pml_holders_catch_up();
     uint64_t ticks = pml_meter_ticks();
     sample = sample && ticks != s->sampled;
     if (ticks == pml_meter.folded && !sample && !s->only)

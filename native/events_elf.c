@@ -60,25 +60,6 @@ static int slot_of(struct c10_device device)
     return device.type == C10_CUDA && device.index >= 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
-static void count_report(int slot, const void *pointer, int64_t size, size_t allocated, size_t reserved)
-{
-    pml_holders_lock(slot);
-    if (size < 0)
-        pml_holders_freed_on_streams(slot, pointer, -size);
-    else
-        pml_pending_allocated();
-    int64_t totals[PML_METRICS];
-    totals[PML_ALLOCATED] = (int64_t)allocated;
-    totals[PML_RESERVED] = (int64_t)reserved;
-    totals[PML_ACTIVE] = totals[PML_ALLOCATED] + pml_pending_bytes(slot);
-    pml_meter_set(slot, size, totals);
-    if (size < 0)
-        pml_holders_value(slot, totals[PML_ACTIVE]);
-    else
-        pml_holders_allocated(slot, pointer, size, totals[PML_ACTIVE]);
-    pml_holders_unlock(slot);
-}
-
 static bool saved_is_followed(void)
 {
     return atomic_load_explicit(&pml_saved_following, memory_order_relaxed);
@@ -96,7 +77,7 @@ static void on_report(void *pointer, int64_t size, size_t allocated, size_t rese
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
-        count_report(slot, pointer, size, allocated, reserved);
+        pml_holders_reported(slot, pointer, size, (int64_t)allocated, (int64_t)reserved);
     if (slot > 0 && saved_is_followed())
         saved_event(slot, pointer, size);
     original_report(pointer, size, allocated, reserved, device);

@@ -80,8 +80,8 @@ static void keep(struct pml_picture *picture, struct pml_failure failure, const 
 
 void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t reserved)
 {
-    struct pml_failure failure = failure_now(device, asked, allocated, reserved);
     pml_holders_lock(device);
+    struct pml_failure failure = failure_now(device, asked, allocated, reserved);
     const struct pml_owner *owner = pml_place_owner();
     pml_failures_lock();
     for (uint64_t left = pml_holders_groups_open(); left; left &= left - 1)

@@ -19,35 +19,41 @@ static void merge(struct pml_stretch *into, const struct pml_stretch *more)
     into->reserved_net += more->reserved_net;
 }
 
-static void halve(struct pml_history *history)
+/* All stretches are full: each two become one. */
+static void halve(struct pml_history *history, struct pml_stretch *closed)
 {
     for (int i = 0; i < PML_STRETCHES / 2; i++) {
-        history->stretch[i] = history->stretch[2 * i];
-        merge(&history->stretch[i], &history->stretch[2 * i + 1]);
+        closed[i] = closed[2 * i];
+        merge(&closed[i], &closed[2 * i + 1]);
     }
-    history->used = PML_STRETCHES / 2;
+    history->closed = PML_STRETCHES / 2;
     history->width *= 2;
 }
 
-static void append(struct pml_history *history, const struct pml_stretch *run)
+static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
 {
-    if (history->used && history->stretch[history->used - 1].runs < history->width) {
-        merge(&history->stretch[history->used - 1], run);
-        return;
-    }
-    if (history->used == PML_STRETCHES)
-        halve(history);
     if (history->width == 0)
         history->width = 1;
-    history->stretch[history->used++] = *run;
+    else
+        closed[history->closed++] = history->open;
+    if (history->closed == PML_STRETCHES)
+        halve(history, closed);
+    history->open = *run;
+}
+
+static void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
+{
+    if (history->open.runs < history->width)
+        merge(&history->open, run);
+    else
+        begin(history, closed, run);
 }
 
 /* A further run in the same outermost call: the call's level is that of its first one. */
 static void extend(struct pml_history *history, const struct pml_stretch *run)
 {
-    struct pml_stretch *last = &history->stretch[history->used - 1];
-    last->net += run->net;
-    last->reserved_net += run->reserved_net;
+    history->open.net += run->net;
+    history->open.reserved_net += run->reserved_net;
 }
 
 void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, const struct pml_levels *end,
@@ -62,8 +68,6 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
         .reserved_net = end->level[PML_RESERVED] - span->start[PML_RESERVED],
     };
     int64_t freed = end->gross - end->level[PML_ALLOCATED];
-    if (first || growth->net_max < run.net)
-        growth->net_max = run.net;
     if (!first && growth->freed_gap < freed - growth->freed)
         growth->freed_gap = freed - growth->freed;
     growth->freed = freed;
@@ -71,9 +75,9 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
     if (first)
         growth->gross_first = end->gross;
     growth->live = span->live_known && (first || growth->live);
-    append(&growth->runs, &run);
+    append(&growth->runs, growth->closed_runs, &run);
     if (first || growth->epoch != epoch)
-        append(&growth->calls, &run);
+        append(&growth->calls, growth->closed_calls, &run);
     else
         extend(&growth->calls, &run);
     growth->epoch = epoch;

@@ -23,13 +23,12 @@ struct pml_stretch {
 
 struct pml_history {
     int64_t width; /* runs in a full stretch */
-    int used;
-    struct pml_stretch stretch[PML_STRETCHES];
+    int closed;    /* full stretches, in an array of their own: most runs touch the open one only */
+    struct pml_stretch open;
 };
 
 struct pml_growth {
     bool live; /* `low` is what the line holds itself */
-    int64_t net_max; /* of the later runs */
     uint64_t epoch;  /* the outermost call that the last run belonged to */
     int64_t gross;      /* bytes allocated on the device until the end of the last run */
     int64_t gross_first; /* and of the first of the later runs */
@@ -37,6 +36,8 @@ struct pml_growth {
     int64_t freed_gap; /* the most that was freed from one run's end to the next one's */
     struct pml_history runs;
     struct pml_history calls;
+    struct pml_stretch closed_runs[PML_STRETCHES];
+    struct pml_stretch closed_calls[PML_STRETCHES];
 };
 
 /* `first` in `add`: the first of the later runs. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backlog.h"
 #include "failures.h"
 #include "owned.h"
 #include "pending.h"
@@ -37,16 +38,6 @@ bool pml_holders_idle(void)
 {
     return atomic_load_explicit(&active, memory_order_relaxed) == 0 &&
            atomic_load_explicit(&owning, memory_order_relaxed) == 0;
-}
-
-void pml_holders_lock(int device)
-{
-    pthread_mutex_lock(&devices[device].mutex);
-}
-
-void pml_holders_unlock(int device)
-{
-    pthread_mutex_unlock(&devices[device].mutex);
 }
 
 /* ---- events ---- */
@@ -110,16 +101,18 @@ static void see(int device, int64_t value, const struct pml_owner *owner)
         pml_picture_see(next_picture(&left), device, value, owner);
 }
 
-void pml_holders_value(int device, int64_t value)
-{
-    see(device, value, NULL);
-}
-
 static void drop_block(int device, const void *pointer)
 {
+    if (devices[device].blocks.used == 0)
+        return;
     struct pml_owned block = take(device, pointer);
     if (block.owner)
         change(device, block.owner->index, -block.size);
+}
+
+static bool recording(void)
+{
+    return atomic_load_explicit(&active, memory_order_acquire) != 0;
 }
 
 void pml_holders_freed(int device, const void *pointer, int64_t value)
@@ -128,7 +121,8 @@ void pml_holders_freed(int device, const void *pointer, int64_t value)
     see(device, value, NULL);
 }
 
-void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size)
+/* A free that the caching allocator puts off until streams are done with the block; its owner holds it until then. */
+static void freed_on_streams(int device, const void *pointer, int64_t size)
 {
     struct pml_owned block = take(device, pointer);
     int index = block.owner ? block.owner->index : -1;
@@ -140,23 +134,120 @@ void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size)
 static void enter(int device, const void *pointer, int64_t size, struct pml_owner *owner)
 {
     struct device *dev = &devices[device];
+    struct pml_owned before; /* if its end was not seen */
     int index = pml_owner_number(owner);
-    if (index < 0 || !cover(dev, index) || !pml_owned_put(&dev->blocks, pointer, size, owner)) {
+    if (index < 0 || !cover(dev, index) || !pml_owned_put(&dev->blocks, pointer, size, owner, &before)) {
         pml_pictures_fail(atomic_load_explicit(&active, memory_order_acquire));
+        drop_block(device, pointer);
         return;
     }
-    if (dev->blocks.used == 1)
+    if (before.owner)
+        change(device, before.owner->index, -before.size);
+    else if (dev->blocks.used == 1)
         atomic_fetch_add(&owning, 1);
     change(device, index, size);
 }
 
-void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value)
+static void allocated(int device, const void *pointer, int64_t size, int64_t value, struct pml_owner *owner)
 {
-    drop_block(device, pointer); /* if its end was not seen */
-    struct pml_owner *owner = atomic_load_explicit(&active, memory_order_acquire) ? pml_place_owner() : NULL;
     if (owner && pointer)
         enter(device, pointer, size, owner);
+    else
+        drop_block(device, pointer); /* if its end was not seen */
     see(device, value, owner);
+}
+
+void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value)
+{
+    allocated(device, pointer, size, value, recording() ? pml_place_owner() : NULL);
+}
+
+/* ---- accelerators' reports, and locking ---- */
+
+static void count_block(int device, const struct pml_report *report, int64_t value)
+{
+    if (report->size < 0) {
+        drop_block(device, report->pointer);
+        see(device, value, NULL);
+    } else {
+        allocated(device, report->pointer, report->size, value, report->owner);
+    }
+}
+
+static void add_report(struct pml_events *sum, const struct pml_report *report, int64_t active_bytes)
+{
+    const int64_t totals[PML_METRICS] = {active_bytes, report->allocated, report->reserved};
+    for (int m = 0; m < PML_METRICS; m++) {
+        sum->level[m] = totals[m];
+        if (sum->highest[m] < totals[m])
+            sum->highest[m] = totals[m];
+    }
+    if (report->size > 0) {
+        sum->gross += report->size;
+        sum->count++;
+    }
+}
+
+static void count_reports(int device, const struct pml_report *report, int count)
+{
+    struct pml_events sum = {.events = count};
+    int64_t pending = pml_pending_bytes(device);
+    for (int i = 0; i < count; i++) {
+        add_report(&sum, &report[i], report[i].allocated + pending);
+        count_block(device, &report[i], report[i].allocated + pending);
+    }
+    pml_meter_add(device, &sum);
+}
+
+void pml_holders_lock(int device)
+{
+    pthread_mutex_lock(&devices[device].mutex);
+    if (pml_backlog_waiting() >> device & 1)
+        pml_backlog_take(device, count_reports);
+}
+
+void pml_holders_unlock(int device)
+{
+    pthread_mutex_unlock(&devices[device].mutex);
+}
+
+void pml_holders_catch_up(void)
+{
+    for (uint64_t left = pml_backlog_waiting(); left; left &= left - 1) {
+        pml_holders_lock(__builtin_ctzll(left));
+        pml_holders_unlock(__builtin_ctzll(left));
+    }
+}
+
+/* Blocks may wait for streams, and which is told to this thread alone. */
+static void count_now(int device, const struct pml_report *report)
+{
+    pml_holders_lock(device);
+    if (report->size < 0)
+        freed_on_streams(device, report->pointer, -report->size);
+    else
+        pml_pending_allocated();
+    struct pml_events sum = {.events = 1};
+    int64_t value = report->allocated + pml_pending_bytes(device);
+    add_report(&sum, report, value);
+    pml_meter_add(device, &sum);
+    if (report->size < 0)
+        see(device, value, NULL);
+    else
+        pml_holders_allocated(device, report->pointer, report->size, value);
+    pml_holders_unlock(device);
+}
+
+void pml_holders_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved)
+{
+    if (pml_pending_in_use()) {
+        count_now(device, &(struct pml_report){pointer, size, allocated, reserved, NULL});
+        return;
+    }
+    while (!pml_backlog_add(device, pointer, size, allocated, reserved, size > 0 && recording())) {
+        pml_holders_lock(device);
+        pml_holders_unlock(device);
+    }
 }
 
 /* ---- values without blocks ---- */
@@ -210,6 +301,9 @@ void pml_holders_of_line(int device, const struct pml_code *code, int line, int6
 
 void pml_holders_ending(bool now)
 {
+    if (atomic_load_explicit(&ending, memory_order_relaxed) == now)
+        return;
+    pml_holders_catch_up();
     atomic_store_explicit(&ending, now, memory_order_relaxed);
 }
 
@@ -287,6 +381,7 @@ void pml_picture_start(struct pml_picture *picture)
 {
     if (picture->recorders++ > 0)
         return;
+    pml_holders_catch_up();
     if (!picture->since)
         picture->since = ++pml_owners_serial;
     picture->group = free_group();
@@ -368,6 +463,8 @@ static void see_all_devices(struct pml_picture *picture)
 
 void pml_pictures_open(uint64_t groups)
 {
+    if (groups)
+        pml_holders_catch_up();
     for (uint64_t left = groups; left;) {
         struct pml_picture *picture = next_picture(&left);
         if (picture && atomic_fetch_add(&picture->open, 1) == 0)
@@ -377,6 +474,8 @@ void pml_pictures_open(uint64_t groups)
 
 void pml_pictures_close(uint64_t groups)
 {
+    if (groups)
+        pml_holders_catch_up();
     for (uint64_t left = groups; left;) {
         struct pml_picture *picture = next_picture(&left);
         if (picture)
@@ -451,13 +550,17 @@ void pml_holders_forget_code(struct pml_code *code)
 void pml_holders_lock_all(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_holders_lock(d);
+        pthread_mutex_lock(&devices[d].mutex);
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        pml_backlog_shut(d, count_reports); /* no report names an owner that goes away */
 }
 
 void pml_holders_unlock_all(void)
 {
-    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--)
+    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--) {
+        pml_backlog_open(d);
         pml_holders_unlock(d);
+    }
 }
 
 void pml_holders_reset(void)

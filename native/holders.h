@@ -13,17 +13,20 @@
 /* True if no profiler records and no block has an owner: events need not tell. */
 bool pml_holders_idle(void);
 
+/* Who locks a device sees all that was reported of it: what waited is counted first (backlog.h). */
 void pml_holders_lock(int device);
 void pml_holders_unlock(int device);
+/* The same for all devices, for who reads the meter. */
+void pml_holders_catch_up(void);
+
+/* An accelerator's allocator reports, with its own lock held. */
+void pml_holders_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved);
 
 /* Events, with the device locked: a block, and the device's value after it (tensor bytes; on accelerators active
  * bytes). */
 void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value);
 void pml_holders_freed(int device, const void *pointer, int64_t value);
-/* A free that the caching allocator puts off until streams are done with the block; its owner holds it until then. */
-void pml_holders_freed_on_streams(int device, const void *pointer, int64_t size);
 void pml_holders_event_done(const void *event);
-void pml_holders_value(int device, int64_t value);
 
 /* An owner's line begins: its live bytes on a device; -1 where blocks are not followed. */
 int64_t pml_holders_begin(int device, const struct pml_owner *owner);

@@ -24,18 +24,19 @@ struct pml_linetable *pml_linetable_new(int first_line, int last_line, int extra
     return NULL;
 }
 
-static void drop_growth(struct pml_linetable *table, int slot)
+static void drop_growth(struct pml_linetable *table, int device)
 {
-    for (int i = 0; table->growth[slot] && i < table->lines; i++)
-        free(table->growth[slot][i]);
-    free(table->growth[slot]);
-    table->growth[slot] = NULL;
+    for (int i = 0; table->growth[device] && i < table->lines; i++)
+        free(table->growth[device][i]);
+    free(table->growth[device]);
+    table->growth[device] = NULL;
 }
 
 static void drop_slots(struct pml_linetable *table)
 {
+    for (int device = 0; device < PML_MAX_DEVICES; device++)
+        drop_growth(table, device);
     for (int slot = 0; slot <= PML_MAX_DEVICES; slot++) {
-        drop_growth(table, slot);
         free(table->stats[slot]);
         free(table->extra[slot]);
         table->stats[slot] = NULL;
@@ -77,10 +78,13 @@ static void add_segment(struct pml_line_stats *stats, const struct pml_span *spa
     raise_all(stats->peak, span->peak);
     raise_all(stats->peak, end->level);
     raise_all(stats->level, end->level);
-    if (stats->runs++ == 0)
+    if (stats->runs == 0)
         stats->net_first = stats->net_max = net;
+    else if (stats->runs == 1 || stats->net_later_max < net)
+        stats->net_later_max = net;
     if (stats->net_max < net)
         stats->net_max = net;
+    stats->runs++;
     stats->net_sum += net;
     stats->net_last = net;
     stats->gross += end->gross - span->gross;
@@ -94,36 +98,23 @@ static struct pml_line_stats *stats_at(struct pml_linetable *table, int slot, in
     return table->stats[slot] ? table->stats[slot] + index : NULL;
 }
 
-static struct pml_growth *growth_at(struct pml_linetable *table, int slot, int index)
+static struct pml_growth *growth_at(struct pml_linetable *table, int device, int index)
 {
-    if (!table->growth[slot])
-        table->growth[slot] = calloc((size_t)table->lines, sizeof *table->growth[slot]);
-    if (table->growth[slot] && !table->growth[slot][index])
-        table->growth[slot][index] = calloc(1, sizeof(struct pml_growth));
-    return table->growth[slot] ? table->growth[slot][index] : NULL;
+    if (!table->growth[device])
+        table->growth[device] = calloc((size_t)table->lines, sizeof *table->growth[device]);
+    if (table->growth[device] && !table->growth[device][index])
+        table->growth[device][index] = calloc(1, sizeof(struct pml_growth));
+    return table->growth[device] ? table->growth[device][index] : NULL;
 }
 
-static bool record_growth(struct pml_linetable *table, int slot, int index, const struct pml_span *span,
-                          const struct pml_levels *end, uint64_t epoch)
+static bool record_growth(struct pml_linetable *table, int device, int index, const struct pml_window *window,
+                          const struct pml_levels *end)
 {
-    bool first = !table->growth[slot] || !table->growth[slot][index];
-    struct pml_growth *growth = growth_at(table, slot, index);
+    bool first = !table->growth[device] || !table->growth[device][index];
+    struct pml_growth *growth = growth_at(table, device, index);
     if (growth)
-        pml_growth_add(growth, first, span, end, epoch);
+        pml_growth_add(growth, first, &window->span[device], end, window->epoch);
     return growth != NULL;
-}
-
-static bool record_slot(struct pml_linetable *table, int slot, int index, const struct pml_span *span,
-                        const struct pml_levels *end, uint64_t epoch)
-{
-    struct pml_line_stats *stats = stats_at(table, slot, index);
-    if (!stats)
-        return false;
-    /* runs before the device's first event were runs in which it held nothing; the target slot has seen them all */
-    if (slot != PML_TARGET_SLOT && stats->runs == 0 && table->stats[PML_TARGET_SLOT])
-        stats->runs = table->stats[PML_TARGET_SLOT][index].runs - 1;
-    add_segment(stats, span, end);
-    return stats->runs == 1 || record_growth(table, slot, index, span, end, epoch);
 }
 
 static bool record_target(struct pml_linetable *table, int index, const struct pml_window *window,
@@ -132,9 +123,25 @@ static bool record_target(struct pml_linetable *table, int index, const struct p
     static const struct pml_span no_span;
     static const struct pml_levels no_levels;
     bool there = target < window->devices;
+    struct pml_line_stats *stats = stats_at(table, PML_TARGET_SLOT, index);
     table->charged[index] |= UINT64_C(1) << target;
-    return record_slot(table, PML_TARGET_SLOT, index, there ? &window->span[target] : &no_span,
-                       there ? &ends[target] : &no_levels, window->epoch);
+    if (stats)
+        add_segment(stats, there ? &window->span[target] : &no_span, there ? &ends[target] : &no_levels);
+    return stats != NULL;
+}
+
+static bool record_device(struct pml_linetable *table, int device, int index, const struct pml_window *window,
+                          const struct pml_levels *end)
+{
+    struct pml_line_stats *stats = stats_at(table, 1 + device, index);
+    if (!stats)
+        return false;
+    /* runs before the device's first event were runs in which it held nothing; the target slot has seen them all */
+    if (stats->runs == 0 && table->stats[PML_TARGET_SLOT])
+        stats->runs = table->stats[PML_TARGET_SLOT][index].runs - 1;
+    add_segment(stats, &window->span[device], end);
+    bool may_grow = stats->runs > 1 && stats->gross > 0;
+    return !may_grow || record_growth(table, device, index, window, end);
 }
 
 bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window,
@@ -146,7 +153,7 @@ bool pml_linetable_record(struct pml_linetable *table, int line, const struct pm
     bool kept = record_target(table, index, window, ends, target);
     for (int d = 0; d < window->devices; d++)
         if (pml_meter_used(d))
-            kept &= record_slot(table, 1 + d, index, &window->span[d], &ends[d], window->epoch);
+            kept &= record_device(table, d, index, window, &ends[d]);
     return kept;
 }
 
@@ -200,9 +207,9 @@ bool pml_linetable_record_extra(struct pml_linetable *table, int line, const str
     return kept;
 }
 
-const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int slot)
+const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int device)
 {
-    return table->growth[slot] ? table->growth[slot][line - table->first_line] : NULL;
+    return table->growth[device] ? table->growth[device][line - table->first_line] : NULL;
 }
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot)

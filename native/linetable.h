@@ -17,6 +17,7 @@ struct pml_line_stats {
     int64_t net_sum;
     int64_t net_max;
     int64_t net_last;
+    int64_t net_later_max; /* of all runs but the first */
     int64_t gross;
     int64_t count;
 };
@@ -38,7 +39,7 @@ struct pml_linetable {
     uint64_t *extra_moment; /* the meter's ticks and the target when statistics columns were last recorded */
     struct pml_line_stats *stats[1 + PML_MAX_DEVICES];
     char *extra[1 + PML_MAX_DEVICES];
-    struct pml_growth **growth[1 + PML_MAX_DEVICES]; /* of lines that ran more than once */
+    struct pml_growth **growth[PML_MAX_DEVICES]; /* by device, of lines that allocated there and ran more than once */
 };
 
 /* Lines outside [first_line, last_line] are not counted. NULL when memory runs out. */
@@ -71,8 +72,8 @@ static inline const struct pml_line_stats *pml_linetable_stats(const struct pml_
     return stats && stats[line - table->first_line].runs ? &stats[line - table->first_line] : NULL;
 }
 
-/* The later runs of a line, or NULL. */
-const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int slot);
+/* The later runs of a line on a device, or NULL. */
+const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int device);
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot);
 

@@ -21,7 +21,7 @@ static void raise_to(_Atomic int64_t *top, int64_t value)
     }
 }
 
-static void tick(int device)
+static void tick(int device, int events)
 {
     struct pml_device *dev = &pml_meter.device[device];
     if (!atomic_load_explicit(&dev->used, memory_order_relaxed)) {
@@ -30,7 +30,7 @@ static void tick(int device)
         }
         atomic_store(&dev->used, true);
     }
-    atomic_fetch_add_explicit(&pml_meter.ticks, 1, memory_order_release);
+    atomic_fetch_add_explicit(&pml_meter.ticks, (uint64_t)events, memory_order_release);
 }
 
 int64_t pml_meter_move(int device, int64_t size)
@@ -42,7 +42,7 @@ int64_t pml_meter_move(int device, int64_t size)
         atomic_fetch_add_explicit(&dev->gross, size, memory_order_relaxed);
         atomic_fetch_add_explicit(&dev->count, 1, memory_order_relaxed);
     }
-    tick(device);
+    tick(device, 1);
     return level;
 }
 
@@ -53,18 +53,24 @@ static void add_alone(_Atomic int64_t *value, int64_t amount)
     atomic_store_explicit(value, now + amount, memory_order_relaxed);
 }
 
-void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS])
+void pml_meter_add(int device, const struct pml_events *sum)
 {
     struct pml_device *dev = &pml_meter.device[device];
     for (int m = 0; m < PML_METRICS; m++) {
-        atomic_store_explicit(&dev->level[m], totals[m], memory_order_relaxed);
-        raise_to(&dev->top[m], totals[m]);
+        atomic_store_explicit(&dev->level[m], sum->level[m], memory_order_relaxed);
+        raise_to(&dev->top[m], sum->highest[m]);
     }
-    if (size > 0) {
-        add_alone(&dev->gross, size);
-        add_alone(&dev->count, 1);
-    }
-    tick(device);
+    add_alone(&dev->gross, sum->gross);
+    add_alone(&dev->count, sum->count);
+    tick(device, sum->events);
+}
+
+void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS])
+{
+    struct pml_events one = {.gross = size > 0 ? size : 0, .count = size > 0, .events = 1};
+    memcpy(one.level, totals, sizeof one.level);
+    memcpy(one.highest, totals, sizeof one.highest);
+    pml_meter_add(device, &one);
 }
 
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value)
@@ -72,7 +78,7 @@ void pml_meter_adjust(int device, enum pml_metric metric, int64_t value)
     struct pml_device *dev = &pml_meter.device[device];
     atomic_store_explicit(&dev->level[metric], value, memory_order_relaxed);
     raise_to(&dev->top[metric], value);
-    tick(device);
+    tick(device, 1);
 }
 
 void pml_meter_touch(void)
@@ -89,7 +95,7 @@ void pml_meter_observe(int device, const struct pml_levels *now, const int64_t p
     }
     atomic_store_explicit(&dev->gross, now->gross, memory_order_relaxed);
     atomic_store_explicit(&dev->count, now->count, memory_order_relaxed);
-    tick(device);
+    tick(device, 1);
 }
 
 void pml_meter_read(int device, struct pml_levels *levels)

@@ -72,6 +72,16 @@ extern struct pml_meter pml_meter;
  * bytes only; it gives the level after it. `set` is for accelerators: it carries the totals after the event, and calls for one device do not overlap
  * (they are made under the allocator's lock). */
 int64_t pml_meter_move(int device, int64_t size);
+/* Several accelerator events that followed each other: levels after them, the highest among them, and what they
+ * allocated. */
+struct pml_events {
+    int64_t level[PML_METRICS];
+    int64_t highest[PML_METRICS];
+    int64_t gross;
+    int64_t count;
+    int events;
+};
+void pml_meter_add(int device, const struct pml_events *sum);
 void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS]);
 /* A level that changed, or was found to differ, without an allocation. */
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value);

@@ -94,6 +94,7 @@ static PyObject *seed_device(PyObject *module, PyObject *args)
     int slot = pml_device_slot(device);
     if (slot < 0)
         return NULL;
+    pml_holders_catch_up();
     bool fresh = !pml_meter_used(slot);
     for (int m = 0; fresh && m < PML_METRICS; m++)
         pml_holders_adjust(slot, m, level[m]);
@@ -151,6 +152,7 @@ static PyObject *levels(PyObject *module, PyObject *device)
 
 static PyObject *devices_used(PyObject *module, PyObject *unused)
 {
+    pml_holders_catch_up();
     PyObject *list = PyList_New(0);
     for (int d = 0; list && d < pml_meter_devices(); d++) {
         if (!pml_meter_used(d))

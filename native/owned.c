@@ -35,12 +35,15 @@ static bool resize(struct pml_owned_table *table, size_t capacity)
     return true;
 }
 
-bool pml_owned_put(struct pml_owned_table *table, const void *pointer, int64_t size, struct pml_owner *owner)
+bool pml_owned_put(struct pml_owned_table *table, const void *pointer, int64_t size, struct pml_owner *owner,
+                   struct pml_owned *before)
 {
-    if (table->used * 2 >= table->capacity && !resize(table, table->capacity ? table->capacity * 2 : FIRST_CAPACITY))
+    if (table->used * 4 >= table->capacity && !resize(table, table->capacity ? table->capacity * 2 : FIRST_CAPACITY))
         return false;
-    *probe(table, (uintptr_t)pointer) = (struct pml_owned){(uintptr_t)pointer, size, owner};
-    table->used++;
+    struct pml_owned *slot = probe(table, (uintptr_t)pointer);
+    *before = *slot;
+    table->used += slot->pointer == 0;
+    *slot = (struct pml_owned){(uintptr_t)pointer, size, owner};
     return true;
 }
 
@@ -69,7 +72,7 @@ struct pml_owned pml_owned_take(struct pml_owned_table *table, const void *point
     struct pml_owned taken = *slot;
     shift_back(table, (size_t)(slot - table->slot));
     table->used--;
-    if (table->capacity > FIRST_CAPACITY && table->used * 16 < table->capacity)
+    if (table->capacity > FIRST_CAPACITY && table->used * 32 < table->capacity)
         resize(table, table->capacity / 4);
     return taken;
 }

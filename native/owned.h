@@ -20,8 +20,10 @@ struct pml_owned_table {
     size_t used;
 };
 
-/* Enter a block that is not there; false when memory runs out. */
-bool pml_owned_put(struct pml_owned_table *table, const void *pointer, int64_t size, struct pml_owner *owner);
+/* Enter a block, in the place of the one that was there: `before`, whose owner is NULL if there was none. False when memory
+ * runs out: nothing has changed. */
+bool pml_owned_put(struct pml_owned_table *table, const void *pointer, int64_t size, struct pml_owner *owner,
+                   struct pml_owned *before);
 /* Remove a block; its owner is NULL if it was not there. */
 struct pml_owned pml_owned_take(struct pml_owned_table *table, const void *pointer);
 void pml_owned_clear(struct pml_owned_table *table);

@@ -33,9 +33,9 @@ static _Atomic bool touched[PML_MAX_DEVICES];
 /* Spares programs that never use a second stream the look at thread-local data. */
 static _Atomic bool in_use;
 
-static bool unused(void)
+bool pml_pending_in_use(void)
 {
-    return !atomic_load_explicit(&in_use, memory_order_relaxed);
+    return atomic_load_explicit(&in_use, memory_order_relaxed);
 }
 
 void pml_pending_recorded(const void *event)
@@ -47,7 +47,7 @@ void pml_pending_recorded(const void *event)
 
 void pml_pending_allocated(void)
 {
-    if (unused())
+    if (!pml_pending_in_use())
         return;
     recorded.count = 0;
 }
@@ -60,7 +60,7 @@ static void change(int device, int64_t amount)
 
 bool pml_pending_freed(int device, int64_t size, int index)
 {
-    if (unused() || recorded.count == 0)
+    if (!pml_pending_in_use() || recorded.count == 0)
         return false;
     struct waiting *block = malloc(sizeof *block);
     if (block) {

@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 void pml_pending_recorded(const void *event);
+/* Whether CUDA events were ever recorded: else no block waits. */
+bool pml_pending_in_use(void);
 /* A block that waits no more: its device (-1: none), the number that its free gave, and its bytes. */
 struct pml_pending_end {
     int device;

@@ -13,7 +13,11 @@ enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
 static _Thread_local struct {
     struct pml_place *place;
     enum thread_kind kind;
+    uint64_t changes; /* `pml_places_changes` when the next was looked up */
+    struct pml_owner *waiting;
 } here;
+
+_Atomic uint64_t pml_places_changes = 1;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pml_place places = {.next = &places, .prev = &places};
@@ -39,6 +43,7 @@ void pml_place_release(struct pml_place *place)
     if (last) {
         place->next->prev = place->prev;
         place->prev->next = place->next;
+        atomic_fetch_add_explicit(&pml_places_changes, 1, memory_order_release);
     }
     pml_places_unlock();
     if (last)
@@ -112,13 +117,24 @@ static struct pml_owner *only_line(void)
     return found;
 }
 
-static struct pml_owner *waiting_line(void)
+static struct pml_owner *find_waiting_line(void)
 {
     struct pml_owner *owner = only_line();
     if (!owner || owner == &pml_owner_autograd)
         return owner;
     struct pml_owner *backward = pml_owner_in_backward(owner);
     return backward ? backward : owner;
+}
+
+/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a change. */
+static struct pml_owner *waiting_line(void)
+{
+    uint64_t changes = atomic_load_explicit(&pml_places_changes, memory_order_acquire);
+    if (here.changes != changes) {
+        here.waiting = find_waiting_line();
+        here.changes = changes;
+    }
+    return here.waiting;
 }
 
 struct pml_owner *pml_place_owner(void)

@@ -21,14 +21,19 @@ struct pml_place {
 struct pml_place *pml_place_retain(void);
 void pml_place_release(struct pml_place *place);
 
+/* Counts the changes of what threads run. */
+extern _Atomic uint64_t pml_places_changes;
+
 static inline void pml_place_set(struct pml_place *place, struct pml_owner *owner)
 {
-    if (place)
-        atomic_store_explicit(&place->owner, owner, memory_order_release);
+    if (!place || atomic_load_explicit(&place->owner, memory_order_relaxed) == owner)
+        return;
+    atomic_store_explicit(&place->owner, owner, memory_order_release);
+    atomic_fetch_add_explicit(&pml_places_changes, 1, memory_order_release);
 }
 
 /* The owner of what this thread allocates: the line that it runs; on autograd's threads the line that waits for them;
- * NULL elsewhere. The device's lock is held. */
+ * NULL elsewhere. The device's lock or its gate (backlog.h) is held. */
 struct pml_owner *pml_place_owner(void);
 
 void pml_places_lock(void);

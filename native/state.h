@@ -100,8 +100,8 @@ struct PmlTracer {
     struct pml_subscriber **subscriber;
 };
 
-/* growth_tuple.c: a line's later runs as a plain tuple, or None. A new reference. */
-PyObject *pml_growth_tuple(const struct pml_growth *growth, const void *code, int line, int slot);
+/* growth_tuple.c: a line's later runs on a device as a plain tuple, or None. A new reference. */
+PyObject *pml_growth_tuple(const struct pml_growth *growth, const void *code, int line, int device);
 
 /* saved_tracer.c: what autograd keeps. */
 PyObject *pml_tracer_saved(PyObject *tracer, PyObject *unused);

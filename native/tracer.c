@@ -180,21 +180,37 @@ static PyObject *extra_tuple(const struct pml_linetable *table, const struct pml
     return tuple;
 }
 
+static PyObject *growth_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
+{
+    if (slot == PML_TARGET_SLOT)
+        Py_RETURN_NONE;
+    return pml_growth_tuple(pml_linetable_growth(table, line, slot - 1), code, line, slot - 1);
+}
+
+static PyObject *net_later_max(const struct pml_line_stats *s)
+{
+    if (s->runs < 2)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong(s->net_later_max);
+}
+
 static PyObject *stats_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
 {
     const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
-    PyObject *growth = extra ? pml_growth_tuple(pml_linetable_growth(table, line, slot), code, line, slot) : NULL;
-    if (!growth) {
+    PyObject *growth = extra ? growth_tuple(code, table, line, slot) : NULL;
+    PyObject *later = growth ? net_later_max(s) : NULL;
+    if (!later) {
         Py_XDECREF(extra);
+        Py_XDECREF(growth);
         return NULL;
     }
-    return Py_BuildValue("(LLLLLLLLLLLLLNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
+    return Py_BuildValue("(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
                          (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
                          (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
                          (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
                          (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
-                         extra, growth);
+                         extra, growth, later);
 }
 
 static int set_slot(PyObject *dict, const void *code, const struct pml_linetable *table, int line, int slot)

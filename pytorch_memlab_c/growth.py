@@ -47,7 +47,6 @@ class History(NamedTuple):
     live: bool
     live_now: int
     ended: int
-    net_max: int
     gross: int
     gross_since: int
     freed_since: int

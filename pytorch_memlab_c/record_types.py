@@ -38,26 +38,23 @@ class Stats(NamedTuple):
     allocations: int
     #: Maxima of the columns in ``LineRecords.extra_columns``, or None where they were not read.
     extra: tuple[int | None, ...] | None = None
-    #: The later runs, all but the first; None where there is none.
+    #: The later runs, all but the first; None where there is none, and where the line never allocated.
     growth: History | None = None
+    #: The largest net of a later run; None where there is none.
+    net_later_max: int | None = None
 
     @property
     def net_later(self) -> int | None:
         """The net of all runs but the first."""
-        return self.net_sum - self.net_first if self.growth else None
-
-    @property
-    def net_later_max(self) -> int | None:
-        """The largest net of a later run."""
-        return self.growth.net_max if self.growth else None
+        return None if self.net_later_max is None else self.net_sum - self.net_first
 
     @property
     def net_later_last(self) -> int | None:
-        return self.net_last if self.growth else None
+        return None if self.net_later_max is None else self.net_last
 
 
 #: A device on which nothing has happened.
-NOTHING = Stats._make([*[0] * 13, None, None])
+NOTHING = Stats._make([*[0] * 13, None, None, None])
 #: The fields that are maxima over runs.
 MAXIMA = tuple(name for name in Stats._fields if name.endswith(("_peak", "_current")))
 

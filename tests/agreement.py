@@ -87,7 +87,7 @@ def counted_rows(profiler: LineProfiler) -> dict[Any, tuple[Any, ...]]:
     for code, _, lines in profiler._tracer.snapshot():
         for line, hits, _, stats in lines:
             for device in range(DEVICES):
-                runs, active, allocated, reserved, _, _, _, *nets, _, _, _, growth = stats[1 + device]
+                runs, active, allocated, reserved, _, _, _, *nets, gross, _, _, growth, _ = stats[1 + device]
                 later = [(s[0], s[2], s[3], s[4], s[5]) for s in History.of(growth).runs] if growth else []
                 rows[code, line, device] = (hits, runs, active, allocated, reserved, *nets, later)
     return rows

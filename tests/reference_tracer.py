@@ -16,7 +16,7 @@ class Segment:
     def __init__(self, frame: Any, now: list[dict[str, int]]) -> None:
         self.frame = frame
         self.line = frame.f_lineno
-        self.start = [(levels["allocated_bytes"], levels["reserved_bytes"]) for levels in now]
+        self.start = [(levels["allocated_bytes"], levels["reserved_bytes"], levels["gross"]) for levels in now]
         self.peak = [dict(levels) for levels in now]
 
 
@@ -31,6 +31,7 @@ class ReferenceTracer:
         self.peaks: dict[Any, list[int]] = {}
         self.nets: dict[Any, list[int]] = defaultdict(list)
         self.runs: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
+        self.allocating: dict[Any, int] = {}  # the first run that allocated
         self.open: list[Segment] = []
 
     def __enter__(self) -> ReferenceTracer:
@@ -62,7 +63,8 @@ class ReferenceTracer:
         for device in self.devices:
             stats = torch.cuda.memory_stats_as_nested_dict(device)
             torch.cuda.reset_peak_memory_stats(device)
-            now.append({m: stats[m]["all"]["current"] for m in METRICS})
+            gross = stats["allocated_bytes"]["all"]["allocated"]
+            now.append({m: stats[m]["all"]["current"] for m in METRICS} | {"gross": gross})
             for segment in self.open:
                 for m in METRICS:
                     segment.peak[device][m] = max(segment.peak[device][m], stats[m]["all"]["peak"])
@@ -75,15 +77,17 @@ class ReferenceTracer:
             key = frame.f_code, segment.line, device
             peak = [segment.peak[device][m] for m in METRICS]
             self.peaks[key] = [max(pair) for pair in zip(peak, self.peaks.get(key, peak))]
-            (level, reserved), end = segment.start[device], now[device]["reserved_bytes"]
+            (level, reserved, gross), end = segment.start[device], now[device]["reserved_bytes"]
             net = now[device]["allocated_bytes"] - level
             self.nets[key].append(net)
             self.runs[key].append((level, end, net, end - reserved))
+            if now[device]["gross"] > gross:
+                self.allocating.setdefault(key, len(self.runs[key]) - 1)
 
     def later_runs(self, key: Any) -> list[tuple[int, ...]]:
-        """All runs but the first, in at most 16 stretches of equally many: runs, the lowest level at their starts, the
+        """All runs but the first, from the first that allocated, in at most 16 stretches of equally many: runs, the lowest level at their starts, the
         lowest reserved bytes at their ends, and the sums of both nets."""
-        later = self.runs[key][1:]
+        later = self.runs[key][max(1, self.allocating[key]) :] if key in self.allocating else []
         width = 1
         while len(later) > 16 * width:
             width *= 2

@@ -6,9 +6,11 @@
 
 #include "failures.h"
 #include "places.h"
+#include "backlog.h"
 #include "segment_world.h"
 
 static struct pml_picture picture[RECORDERS];
+static int64_t total[PML_MAX_DEVICES]; /* what accelerators' allocators hold */
 
 /* A profiler of its own picture, or of another profiler's. */
 static inline void begin(int r, struct pml_picture *shared)
@@ -43,7 +45,9 @@ static inline void forget_figures(int r, struct pml_stack *stack)
 
 static inline void fresh_holders(void)
 {
+    pml_holders_catch_up();
     fresh(false);
+    memset(total, 0, sizeof total);
     for (int r = 0; r < RECORDERS; r++)
         picture[r] = (struct pml_picture){.group = -1};
 }
@@ -72,32 +76,35 @@ static inline int64_t value_of(int device)
 {
     struct pml_levels now;
     pml_meter_read(device, &now);
-    return now.level[PML_ALLOCATED];
+    return device == PML_CPU ? now.level[PML_ALLOCATED] : total[device];
 }
 
-static inline int64_t count(int device, int64_t size)
+/* An accelerator's allocator tells its totals, with a lock of its own held; on the CPU the meter adds up. */
+static inline void event(int device, int pointer, int64_t size)
 {
-    if (device == PML_CPU)
-        return pml_meter_move(device, size);
-    int64_t value = value_of(device) + size;
-    report(device, size, value, 1 << 30);
-    return value;
+    const void *block = (const void *)(uintptr_t)(pointer + 1);
+    if (device != PML_CPU) {
+        total[device] += size;
+        pml_holders_reported(device, block, size, total[device], 1 << 30);
+        return;
+    }
+    pml_holders_lock(device);
+    int64_t value = pml_meter_move(device, size);
+    if (size > 0)
+        pml_holders_allocated(device, block, size, value);
+    else
+        pml_holders_freed(device, block, value);
+    pml_holders_unlock(device);
 }
 
 static inline void allocate(int device, int pointer, int64_t size)
 {
-    pml_holders_lock(device);
-    int64_t value = count(device, size);
-    pml_holders_allocated(device, (const void *)(uintptr_t)(pointer + 1), size, value);
-    pml_holders_unlock(device);
+    event(device, pointer, size);
 }
 
 static inline void release(int device, int pointer, int64_t size)
 {
-    pml_holders_lock(device);
-    int64_t value = count(device, -size);
-    pml_holders_freed(device, (const void *)(uintptr_t)(pointer + 1), value);
-    pml_holders_unlock(device);
+    event(device, pointer, -size);
 }
 
 /* ---- what a picture shows ---- */

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "fresh.h"
+#include "holders.h"
 #include "segment.h"
 
 #define LINES 8
@@ -24,6 +25,7 @@ static void (*read_statistics)(void);
 
 static inline void settle(bool sample)
 {
+    pml_holders_catch_up();
     if (sample && pml_meter_ticks() != read_at) {
         read_statistics();
         read_at = pml_meter_ticks();

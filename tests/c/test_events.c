@@ -8,6 +8,7 @@
 #include "elf_got.h"
 #include "events.h"
 #include "fresh.h"
+#include "holders.h"
 #include "pending.h"
 #include "runtime.h"
 
@@ -69,12 +70,20 @@ static void load_c10_cuda(void)
 static struct pml_levels levels(int device)
 {
     struct pml_levels now;
+    pml_holders_catch_up();
     pml_meter_read(device, &now);
     return now;
 }
 
+static uint64_t ticks(void)
+{
+    pml_holders_catch_up();
+    return pml_meter_ticks();
+}
+
 static void fresh(void)
 {
+    pml_holders_catch_up();
     fresh_meter();
     pml_blocks_clear();
     pml_events_take_released();
@@ -184,24 +193,24 @@ static void memory_from_elsewhere_is_not_counted(void)
     c10.free(NULL);
     CHECK_POINTER(below.freed, NULL);
     CHECK_INT(levels(PML_CPU).level[PML_ALLOCATED], 0);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
 }
 
 static void nothing_asked_for_is_nothing(void)
 {
     fresh();
     void *pointer = c10.allocate(0);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
     CHECK_INT(pml_blocks_count(), 0);
     c10.free(pointer);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
 }
 
 static void a_failed_allocation_is_not_counted(void)
 {
     fresh();
     CHECK_POINTER(c10.allocate(SIZE_MAX / 4), NULL);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
     CHECK_INT(pml_blocks_count(), 0);
 }
 
@@ -210,9 +219,9 @@ static void other_libraries_host_memory_is_not_counted(void)
     fresh();
     void *pointer = c10.host_allocate(100);
     CHECK(pointer != NULL);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
     c10.host_free(pointer);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
 }
 
 static void a_seeded_block_counts_until_it_is_freed(void)
@@ -235,7 +244,7 @@ static void what_has_no_memory_cannot_be_seeded(void)
     CHECK(!pml_events_seed_cpu(event, -5));
     CHECK(!pml_events_seed_cpu(NULL, 100));
     CHECK_INT(pml_blocks_count(), 0);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
 }
 
 /* A seeded block may be freed where nobody looks (a tensor over numpy's memory); its address comes again. */
@@ -309,7 +318,7 @@ static void devices_that_are_not_counted_are_passed_on(void)
     c10.report(event, 512, 512, 512, CUDA_TYPE, PML_MAX_DEVICES - 1);
     c10.report(event, 512, 512, 512, CUDA_TYPE, 127);
     c10.report(event, 512, 512, 512, XPU_TYPE, 0);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
     CHECK_INT(fake_calls.report, 5);
     c10.report(event, 512, 512, 512, CUDA_TYPE, PML_MAX_DEVICES - 2);
     CHECK_INT(levels(PML_MAX_DEVICES - 1).level[PML_ALLOCATED], 512);
@@ -320,7 +329,7 @@ static void reports_can_be_ignored(void)
     fresh();
     pml_events_follow_accelerators(false);
     c10.report(event, 512, 512, 512, CUDA_TYPE, 0);
-    CHECK_INT(pml_meter_ticks(), 0);
+    CHECK_INT(ticks(), 0);
     CHECK_INT(fake_calls.report, 1);
     pml_events_follow_accelerators(true);
     c10.report(event, 512, 512, 512, CUDA_TYPE, 0);
@@ -411,10 +420,10 @@ static void strangers_events_change_nothing(void)
 {
     fresh();
     c10.report(event, 512, 512, 512, CUDA_TYPE, 0);
-    uint64_t ticks = pml_meter_ticks();
+    uint64_t before = ticks();
     c10.query(&event[1]);
     c10.synchronize(&event[1]);
-    CHECK_INT(pml_meter_ticks(), ticks);
+    CHECK_INT(ticks(), before);
     CHECK_INT(levels(1).level[PML_ACTIVE], 512);
 }
 
@@ -422,7 +431,7 @@ static void strangers_events_change_nothing(void)
 
 static void check_released(void)
 {
-    CHECK(pml_meter_ticks() > 0);
+    CHECK(ticks() > 0);
     CHECK(pml_events_take_released());
     CHECK(!pml_events_take_released());
 }
@@ -475,7 +484,7 @@ static void four_threads_add_up(void)
     /* WHEN */
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, allocate_much, kept[i]);
-    while (pml_meter_ticks() < THREADS * 80000)
+    while (ticks() < THREADS * 80000)
         pml_meter_fold();
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);

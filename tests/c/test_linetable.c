@@ -121,6 +121,7 @@ static void segments_of_a_line_are_summed_and_compared(void)
     CHECK_INT(s->level[PML_ALLOCATED], 80);
     CHECK_INT(s->net_first, -50);
     CHECK_INT(s->net_max, 30);
+    CHECK_INT(s->net_later_max, 30);
     CHECK_INT(s->net_last, -80);
     CHECK_INT(s->net_sum, -100);
     CHECK_INT(s->gross, 1800);

@@ -18,9 +18,27 @@ static struct pml_owner *owner_of(int i)
     return (struct pml_owner *)&owner[i & 7];
 }
 
+/* Whose block was there before. */
+static const struct pml_owner *put(int i, int64_t size, struct pml_owner *by)
+{
+    struct pml_owned before;
+    CHECK(pml_owned_put(&table, pointer_of(i), size, by, &before));
+    return before.owner;
+}
+
+static void a_new_block_takes_the_place_of_a_lost_one(void)
+{
+    CHECK_POINTER(put(1, 512, owner_of(1)), NULL);
+    CHECK_POINTER(put(1, 100, owner_of(2)), owner_of(1));
+    CHECK_INT(table.used, 1);
+    CHECK_INT(pml_owned_take(&table, pointer_of(1)).size, 100);
+    CHECK_INT(table.used, 0);
+    pml_owned_clear(&table);
+}
+
 static void a_block_is_taken_once_with_its_owner(void)
 {
-    CHECK(pml_owned_put(&table, pointer_of(1), 512, owner_of(1)));
+    put(1, 512, owner_of(1));
     CHECK_POINTER(pml_owned_take(&table, pointer_of(2)).owner, NULL);
     struct pml_owned block = pml_owned_take(&table, pointer_of(1));
     CHECK_INT(block.size, 512);
@@ -33,7 +51,7 @@ static void a_block_is_taken_once_with_its_owner(void)
 static void room_is_given_back_when_blocks_go(void)
 {
     for (int i = 0; i < MANY; i++)
-        CHECK(pml_owned_put(&table, pointer_of(i), i + 1, owner_of(i)));
+        CHECK_POINTER(put(i, i + 1, owner_of(i)), NULL);
     CHECK(table.capacity >= MANY);
     for (int i = 0; i < MANY; i++)
         CHECK_INT(pml_owned_take(&table, pointer_of(i)).size, i + 1);
@@ -54,7 +72,7 @@ static void random_blocks_are_those_of_the_model(struct check_random *random)
         } else {
             CHECK_POINTER(pml_owned_take(&table, pointer_of(i)).owner, NULL);
             model[i] = 1 + random_below(random, 1 << 20);
-            CHECK(pml_owned_put(&table, pointer_of(i), model[i], owner_of(i)));
+            CHECK_POINTER(put(i, model[i], owner_of(i)), NULL);
         }
         used += model[i] ? 1 : -1;
         CHECK_INT(table.used, used);
@@ -69,6 +87,7 @@ static void random_blocks_are_those_of_the_model(struct check_random *random)
 int main(void)
 {
     RUN(a_block_is_taken_once_with_its_owner);
+    RUN(a_new_block_takes_the_place_of_a_lost_one);
     RUN(room_is_given_back_when_blocks_go);
     check_state.test = "random_blocks_are_those_of_the_model";
     check_seeds(random_blocks_are_those_of_the_model, 10);

@@ -204,6 +204,7 @@ static void add_given(struct pml_line_stats *sum, const struct given *g, int dev
     }
     sum->net_first = sum->runs ? sum->net_first : net;
     sum->net_max = sum->runs && sum->net_max > net ? sum->net_max : net;
+    sum->net_later_max = sum->runs > 1 && sum->net_later_max > net ? sum->net_later_max : sum->runs ? net : 0;
     sum->net_sum += net;
     sum->net_last = net;
     sum->gross += to->levels.gross - from->levels.gross;
@@ -220,6 +221,7 @@ static void compare_stats(const struct pml_line_stats *got, const struct pml_lin
     }
     CHECK_INT(got->net_first, want->net_first);
     CHECK_INT(got->net_max, want->net_max);
+    CHECK_INT(got->net_later_max, want->net_later_max);
     CHECK_INT(got->net_last, want->net_last);
     CHECK_INT(got->net_sum, want->net_sum);
     CHECK_INT(got->gross, want->gross);

@@ -1,0 +1,90 @@
+/* Reports that wait to be counted (see backlog.h): a ring a device. */
+#include "backlog.h"
+
+#include <sched.h>
+
+#include "meter.h"
+#include "places.h"
+
+#define ROOM 64
+
+static struct backlog {
+    _Atomic bool gate;
+    _Atomic unsigned end;   /* written with the gate held */
+    _Atomic unsigned begin; /* written with the device locked */
+    struct pml_report report[ROOM];
+} backlogs[PML_MAX_DEVICES];
+
+_Atomic uint64_t pml_backlog_devices;
+
+static void close_gate(struct backlog *backlog)
+{
+    while (atomic_exchange_explicit(&backlog->gate, true, memory_order_acquire))
+        sched_yield();
+}
+
+static void open_gate(struct backlog *backlog)
+{
+    atomic_store_explicit(&backlog->gate, false, memory_order_release);
+}
+
+static void note_waiting(int device)
+{
+    if (!(pml_backlog_waiting() >> device & 1))
+        atomic_fetch_or_explicit(&pml_backlog_devices, UINT64_C(1) << device, memory_order_relaxed);
+}
+
+bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved, bool owned)
+{
+    struct backlog *backlog = &backlogs[device];
+    close_gate(backlog);
+    unsigned end = atomic_load_explicit(&backlog->end, memory_order_relaxed);
+    bool room = end - atomic_load_explicit(&backlog->begin, memory_order_acquire) < ROOM;
+    if (room) {
+        struct pml_owner *owner = owned ? pml_place_owner() : NULL;
+        backlog->report[end % ROOM] = (struct pml_report){pointer, size, allocated, reserved, owner};
+        atomic_store_explicit(&backlog->end, end + 1, memory_order_release);
+        note_waiting(device);
+    }
+    open_gate(backlog);
+    return room;
+}
+
+/* Where the reports end now. The gate is held: none comes between the look and the mark. */
+static unsigned mark_taken(struct backlog *backlog, int device)
+{
+    atomic_fetch_and_explicit(&pml_backlog_devices, ~(UINT64_C(1) << device), memory_order_relaxed);
+    return atomic_load_explicit(&backlog->end, memory_order_relaxed);
+}
+
+static void count_until(struct backlog *backlog, int device, unsigned end, pml_count_reports *count)
+{
+    unsigned i = atomic_load_explicit(&backlog->begin, memory_order_relaxed);
+    while (i != end) {
+        unsigned to_edge = ROOM - i % ROOM, many = end - i < to_edge ? end - i : to_edge;
+        count(device, &backlog->report[i % ROOM], (int)many);
+        i += many;
+        atomic_store_explicit(&backlog->begin, i, memory_order_release);
+    }
+}
+
+void pml_backlog_take(int device, pml_count_reports *count)
+{
+    struct backlog *backlog = &backlogs[device];
+    close_gate(backlog);
+    unsigned end = mark_taken(backlog, device);
+    open_gate(backlog);
+    count_until(backlog, device, end, count);
+}
+
+void pml_backlog_shut(int device, pml_count_reports *count)
+{
+    struct backlog *backlog = &backlogs[device];
+    close_gate(backlog);
+    count_until(backlog, device, mark_taken(backlog, device), count);
+}
+
+void pml_backlog_open(int device)
+{
+    open_gate(&backlogs[device]);
+}
