@@ -13,15 +13,15 @@
 #define PML_ONE_INTERPRETER
 #endif
 
-/* This thread's trace function and its object (borrowed): fields of the public thread state structure. */
-static inline Py_tracefunc pml_trace_function(void)
+/* A thread's trace function and its object (borrowed): fields of the public thread state structure. */
+static inline Py_tracefunc pml_trace_function(const PyThreadState *thread)
 {
-    return PyThreadState_Get()->c_tracefunc;
+    return thread->c_tracefunc;
 }
 
-static inline PyObject *pml_trace_object(void)
+static inline PyObject *pml_trace_object(const PyThreadState *thread)
 {
-    return PyThreadState_Get()->c_traceobj;
+    return thread->c_traceobj;
 }
 
 /* Whether tracing may pause in the callees of a profiled frame (quiet.c): where that is needed and known to work. From
@@ -32,12 +32,11 @@ static inline PyObject *pml_trace_object(void)
 #define PML_QUIET 0
 #endif
 
-/* Take the trace function out for a pause, or put it back. On 3.11 this does what PyEval_SetTrace does, by the fields of
+/* Take this thread's trace function out for a pause, or put it back. On 3.11 this does what PyEval_SetTrace does, by the fields of
  * the public thread state structure, without its audit event: tracing is not changed. */
-static inline void pml_trace_switch(Py_tracefunc function, PyObject *object)
+static inline void pml_trace_switch(PyThreadState *thread, Py_tracefunc function, PyObject *object)
 {
 #if PML_QUIET
-    PyThreadState *thread = PyThreadState_Get();
     PyObject *old = thread->c_traceobj;
     thread->c_tracefunc = function;
     thread->c_traceobj = Py_XNewRef(object);

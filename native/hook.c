@@ -123,9 +123,10 @@ static void on_return(PmlHook *hook, PyFrameObject *frame)
 
 /* ---- installing ---- */
 
+/* On the calling thread. */
 static bool installed(const PmlHook *hook)
 {
-    return pml_trace_object() == (const PyObject *)hook;
+    return pml_trace_object(PyThreadState_Get()) == (const PyObject *)hook;
 }
 
 static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
@@ -139,13 +140,13 @@ static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
 void pml_hook_install(PmlHook *hook)
 {
     if (!installed(hook))
-        set_below(hook, pml_trace_function(), pml_trace_object());
+        set_below(hook, pml_trace_function(hook->python_thread), pml_trace_object(hook->python_thread));
     PyEval_SetTrace(trace, (PyObject *)hook);
 }
 
 void pml_hook_resume(PmlHook *hook)
 {
-    pml_trace_switch(trace, (PyObject *)hook);
+    pml_trace_switch(hook->python_thread, trace, (PyObject *)hook);
 }
 
 static void take_down(PmlHook *hook)
@@ -162,8 +163,8 @@ static void restore_tracing(PmlHook *hook, bool was_quiet)
 {
     const struct pml_frame *top = pml_stack_top(&hook->stack);
     if (top && top->quiet == hook->depth && installed(hook))
-        pml_trace_switch(NULL, NULL);
-    else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function())
+        pml_trace_switch(hook->python_thread, NULL, NULL);
+    else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function(hook->python_thread))
         pml_hook_resume(hook);
 }
 
@@ -220,8 +221,8 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     PmlHook *hook = (PmlHook *)self;
     if ((hook->leaving || hook->adopted) && catch_up(hook)) {
-        Py_tracefunc next = pml_trace_function();
-        return next ? next(pml_trace_object(), frame, what, arg) : 0;
+        Py_tracefunc next = pml_trace_function(hook->python_thread);
+        return next ? next(pml_trace_object(hook->python_thread), frame, what, arg) : 0;
     }
     pml_holders_ending(false);
     switch (what) {
@@ -242,7 +243,8 @@ static PmlHook *hook_new(struct pml_state *state)
     if (!hook)
         return NULL;
     hook->state = state;
-    hook->thread = PyThread_get_thread_ident();
+    hook->python_thread = PyThreadState_Get();
+    hook->thread = hook->python_thread->thread_id;
     hook->next = state->hooks;
     state->hooks = hook;
     return hook;
@@ -296,7 +298,7 @@ PyObject *pml_hook_enter(struct pml_state *state)
     if (!hook)
         return NULL;
     bool quiet = pml_quiet_now(hook);
-    bool lost = hook->depth > 0 && !quiet && !pml_trace_function();
+    bool lost = hook->depth > 0 && !quiet && !pml_trace_function(hook->python_thread);
     if (lost) {
         pml_tracers_interrupted(state);
         resynchronise(hook, PyEval_GetFrame());
@@ -323,7 +325,7 @@ int pml_hook_adopt(struct pml_state *state)
 
 bool pml_hook_displaced(const PmlHook *hook)
 {
-    bool own = hook->depth > 0 && hook->thread == PyThread_get_thread_ident();
+    bool own = hook->depth > 0 && pml_hook_is_here(hook);
     return own && !installed(hook) && !pml_quiet_now(hook);
 }
 
@@ -345,7 +347,7 @@ void pml_hook_after_fork(struct pml_state *state)
 /* From another thread it takes effect at the hook's next event. */
 void pml_hook_leave(PmlHook *hook)
 {
-    if (hook->thread == PyThread_get_thread_ident())
+    if (pml_hook_is_here(hook))
         leave(hook, 1);
     else
         hook->leaving++;
@@ -369,7 +371,7 @@ static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *frame, *event, *arg;
     if (!PyArg_ParseTuple(args, "O!OO:trace", &PyFrame_Type, &frame, &event, &arg))
         return NULL;
-    if (hook->depth == 0 || hook->thread != PyThread_get_thread_ident()) {
+    if (hook->depth == 0 || !pml_hook_is_here(hook)) {
         PyEval_SetTrace(NULL, NULL);
         Py_RETURN_NONE;
     }

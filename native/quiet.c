@@ -50,7 +50,7 @@ void pml_quiet_cut(PmlHook *hook, int depth)
 bool pml_quiet_now(const PmlHook *hook)
 {
     const struct pml_frame *top = pml_stack_top(&hook->stack);
-    return top && top->quiet && top->quiet == hook->depth && !pml_trace_function();
+    return top && top->quiet && top->quiet == hook->depth && !pml_trace_function(hook->python_thread);
 }
 
 #if PML_QUIET
@@ -86,19 +86,12 @@ static bool covered(PyCodeObject *code, int instruction)
     return false;
 }
 
-static bool calls_uncovered(PyFrameObject *caller)
-{
-    PyCodeObject *code = PyFrame_GetCode(caller);
-    bool uncovered = !covered(code, PyFrame_GetLasti(caller) / (int)sizeof(_Py_CODEUNIT));
-    Py_DECREF(code);
-    return uncovered;
-}
-
 /* The profiled frame, if it makes this call itself and cannot handle its exceptions: a new reference, or NULL. */
 static PyFrameObject *calling_frame(PyFrameObject *frame, const struct pml_frame *top)
 {
     PyFrameObject *caller = PyFrame_GetBack(frame);
-    if (caller && caller == top->id && calls_uncovered(caller))
+    PyCodeObject *code = (PyCodeObject *)(uintptr_t)top->code->key;
+    if (caller && caller == top->id && !covered(code, PyFrame_GetLasti(caller) / (int)sizeof(_Py_CODEUNIT)))
         return caller;
     Py_XDECREF(caller);
     return NULL;
@@ -146,7 +139,7 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
     top->call = PyFrame_GetLasti(caller);
     top->quiet = hook->depth;
     top->bell = number;
-    pml_trace_switch(NULL, NULL);
+    pml_trace_switch(hook->python_thread, NULL, NULL);
 }
 
 /* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept
@@ -240,7 +233,7 @@ static void bell_dealloc(PyObject *self)
     Bell *bell = (Bell *)self;
     PyTypeObject *type = Py_TYPE(self);
     struct pml_state *state = bell->hook->state;
-    if (bell->hook->thread == PyThread_get_thread_ident())
+    if (pml_hook_is_here(bell->hook))
         ring(bell->hook, bell);
     Py_DECREF(bell->hook);
     if (state->spare_bell)

@@ -51,6 +51,7 @@ struct PmlHook {
     struct pml_state *state;
     PmlHook *next;
     unsigned long thread;
+    PyThreadState *python_thread; /* may be gone, unless `pml_hook_is_here` */
     int depth;   /* entries not left yet */
     int leaving; /* entries left by another thread: this thread takes its hook down at its next event */
     bool adopted; /* entered for a thread that started while a profiler was enabled */
@@ -66,6 +67,13 @@ int pml_hook_adopt(struct pml_state *state);
 /* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
 bool pml_hook_displaced(const PmlHook *hook);
 void pml_hook_after_fork(struct pml_state *state);
+
+/* Whether the hook is that of the calling thread. */
+static inline bool pml_hook_is_here(const PmlHook *hook)
+{
+    const PyThreadState *now = PyThreadState_Get();
+    return now == hook->python_thread && now->thread_id == hook->thread;
+}
 
 /* Install the trace function; whatever tracer is there goes below it. */
 void pml_hook_install(PmlHook *hook);
