@@ -195,7 +195,9 @@ def test_cpu_blocks_are_known_by_their_address(tmp_path):
         from pytorch_memlab_c import _native
         from program_support import report
         _native.seed_cpu(4096, 100)
-        report(known=_native.cpu_block(4096), inside=_native.cpu_block(4100), none=_native.cpu_block(0))
+        storages = [_native.Storage(1, address, 8, None) for address in (4096, 4100, 0)]
+        _native.set_cpu_blocks(storages)
+        report(known=storages[0].block, inside=storages[1].block, none=storages[2].block)
         """,
         tmp_path,
     ).values
