@@ -29,15 +29,23 @@ static bool pile_grow(struct pile *pile)
     return true;
 }
 
+#define PASSED 1024
+
 struct selection {
     bool (*wanted)(PyTypeObject *type, void *arg);
     void *arg;
+    PyTypeObject *passed[PASSED]; /* types that are not wanted, by their address */
 };
 
-/* `*passed`: the last type that was not wanted, since most objects follow one of their kind. */
-static inline bool take(const struct selection *selection, PyObject *object, PyTypeObject **passed, struct pile *pile)
+static inline PyTypeObject **slot_of(struct selection *selection, PyTypeObject *type)
+{
+    return &selection->passed[((uintptr_t)type >> 4 ^ (uintptr_t)type >> 14) % PASSED];
+}
+
+static inline bool take(struct selection *selection, PyObject *object, struct pile *pile)
 {
     PyTypeObject *type = Py_TYPE(object);
+    PyTypeObject **passed = slot_of(selection, type);
     if (type == *passed)
         return true;
     if (!selection->wanted(type, selection->arg)) {
@@ -61,8 +69,7 @@ static Py_ssize_t put_forward(PyObject *list, Py_ssize_t at, const struct pile *
 #if PML_GC_VISITS
 
 struct visiting {
-    const struct selection *selection;
-    PyTypeObject *passed;
+    struct selection *selection;
     struct pile pile;
     bool failed;
 };
@@ -70,13 +77,13 @@ struct visiting {
 static int visit(PyObject *object, void *arg)
 {
     struct visiting *v = arg;
-    v->failed = v->failed || !take(v->selection, object, &v->passed, &v->pile);
+    v->failed = v->failed || !take(v->selection, object, &v->pile);
     return !v->failed;
 }
 
-static PyObject *select_all(const struct selection *selection)
+static PyObject *select_all(struct selection *selection)
 {
-    struct visiting v = {selection, NULL, {NULL, 0, 0}, false};
+    struct visiting v = {.selection = selection};
     PyUnstable_GC_VisitObjects(visit, &v);
     PyObject *found = v.failed ? PyErr_NoMemory() : PyList_New(v.pile.count);
     if (found)
@@ -126,7 +133,6 @@ struct rings {
 
 struct chain {
     struct gc_head *at; /* the object to come */
-    PyTypeObject *passed;
     struct pile found;
     struct pile behind; /* what is found backwards from the end of the ring */
     int end;            /* the chain whose beginning it came to; NOWHERE before that */
@@ -221,12 +227,15 @@ static void choose_modules(struct walk *walk)
     }
 }
 
-static bool step(struct walk *walk, struct chain *chain)
+/* What the chain needs when it is its turn again is fetched meanwhile. */
+static inline bool step(struct walk *walk, struct chain *chain)
 {
     struct gc_head *node = chain->at;
-    PML_PREFETCH((char *)node + AHEAD);
     chain->at = next_of(node);
-    return take(&walk->selection, object_of(node), &chain->passed, &chain->found);
+    PML_PREFETCH(chain->at);
+    PML_PREFETCH(&object_of(chain->at)->ob_type);
+    PML_PREFETCH((char *)node + AHEAD);
+    return take(&walk->selection, object_of(node), &chain->found);
 }
 
 /* Begin all chains: `open` is those that have not come to an end. Returns how many, or -1. */
@@ -273,7 +282,6 @@ static bool walk_rest(struct walk *walk, struct chain *chain)
     chain->end = last_end(walk);
     const struct gc_head *end = beginning(walk, chain->end);
     struct gc_head *last = before(end);
-    PyTypeObject *passed = NULL;
     while (chain->at != end) {
         struct gc_head *first = chain->at;
         PML_PREFETCH((char *)last - AHEAD);
@@ -281,7 +289,7 @@ static bool walk_rest(struct walk *walk, struct chain *chain)
             return false;
         if (first == last)
             break;
-        if (!take(&walk->selection, object_of(last), &passed, &chain->behind))
+        if (!take(&walk->selection, object_of(last), &chain->behind))
             return false;
         if (chain->at == last)
             break;
@@ -328,7 +336,7 @@ static PyObject *walk_rings(struct walk *walk)
     return join(walk);
 }
 
-static PyObject *select_all(const struct selection *selection)
+static PyObject *select_all(struct selection *selection)
 {
     struct walk walk = {.selection = *selection, .rings = find_rings(), .chains = RINGS};
     PyObject *found = walk.rings ? walk_rings(&walk) : NULL;
@@ -343,6 +351,6 @@ static PyObject *select_all(const struct selection *selection)
 
 PyObject *pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg)
 {
-    struct selection selection = {wanted, arg};
+    struct selection selection = {.wanted = wanted, .arg = arg};
     return select_all(&selection);
 }

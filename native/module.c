@@ -207,6 +207,9 @@ static PyMethodDef methods[] = {
      "All live objects of a type, or of any type in a tuple, by their types alone."},
     {"try_each", pml_try_each, METH_VARARGS, 
      "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
+    {"find_answers", pml_find_answers, METH_VARARGS,
+     "find_answers(list, question, ...): for each question (object, answer) of all whose answer is not None or False."},
+    {"sum_answers", pml_sum_answers, METH_VARARGS, "sum_answers(question, list): the sum of the integers answered."},
     {"walk_kinds", pml_walk_kinds, METH_VARARGS, "A list of live objects for each type given, by their types alone."},
     {"enter_tensors", pml_enter_tensors, METH_VARARGS,
      "enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (those without a storage, those "

@@ -135,6 +135,8 @@ PyObject *pml_child_run(PyObject *module, PyObject *args);
 PyObject *pml_walk_instances(PyObject *module, PyObject *types);
 PyObject *pml_try_each(PyObject *module, PyObject *args);
 PyObject *pml_walk_kinds(PyObject *module, PyObject *types);
+PyObject *pml_find_answers(PyObject *module, PyObject *args);
+PyObject *pml_sum_answers(PyObject *module, PyObject *args);
 
 /* storage_type.c, storages.c: storages of live tensors. */
 extern PyType_Spec pml_storage_spec;

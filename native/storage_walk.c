@@ -115,6 +115,10 @@ static PyObject *ask(PyObject *question, PyObject *object)
 {
     if (!Py_IS_TYPE(question, &PyGetSetDescr_Type))
         return PyObject_CallOneArg(question, object);
+    const PyGetSetDescrObject *attribute = (PyGetSetDescrObject *)question;
+    const PyGetSetDef *how = attribute->d_getset;
+    if (how->get && PyObject_TypeCheck(object, attribute->d_common.d_type))
+        return how->get(object, how->closure);
     return Py_TYPE(question)->tp_descr_get(question, object, (PyObject *)Py_TYPE(object));
 }
 
@@ -144,4 +148,57 @@ PyObject *pml_try_each(PyObject *module, PyObject *args)
         Py_DECREF(object);
     }
     return results;
+}
+
+/* Add (object, answer) if the answer is neither None nor False. */
+static int add_answer(PyObject *question, PyObject *object, PyObject *list)
+{
+    PyObject *answer = pml_tried(question, object);
+    if (!answer || answer == Py_None || answer == Py_False) {
+        Py_XDECREF(answer);
+        return answer ? 0 : -1;
+    }
+    PyObject *pair = PyTuple_Pack(2, object, answer);
+    int failed = pair ? PyList_Append(list, pair) : -1;
+    Py_XDECREF(pair);
+    Py_DECREF(answer);
+    return failed;
+}
+
+/* find_answers(list, question, ...) -> for each question a list of (object, answer), without None and False. As
+ * `try_each`, but all questions are put to an object before the next. */
+PyObject *pml_find_answers(PyObject *module, PyObject *args)
+{
+    Py_ssize_t questions = PyTuple_GET_SIZE(args) - 1;
+    PyObject *objects = questions < 0 ? NULL : PyTuple_GET_ITEM(args, 0);
+    if (!objects || !PyList_Check(objects))
+        return PyErr_Format(PyExc_TypeError, "find_answers() needs a list, and questions");
+    PyObject *results = tuple_of_lists(questions);
+    for (Py_ssize_t i = 0; results && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *object = Py_NewRef(PyList_GET_ITEM(objects, i));
+        for (Py_ssize_t q = 0; results && q < questions; q++)
+            if (add_answer(PyTuple_GET_ITEM(args, q + 1), object, PyTuple_GET_ITEM(results, q)) < 0)
+                Py_CLEAR(results);
+        Py_DECREF(object);
+    }
+    return results;
+}
+
+/* sum_answers(question, list) -> the sum of what is an integer among the answers. */
+PyObject *pml_sum_answers(PyObject *module, PyObject *args)
+{
+    PyObject *question, *objects;
+    if (!PyArg_ParseTuple(args, "OO!:sum_answers", &question, &PyList_Type, &objects))
+        return NULL;
+    long long sum = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); i++) {
+        PyObject *object = Py_NewRef(PyList_GET_ITEM(objects, i));
+        PyObject *answer = pml_tried(question, object);
+        Py_DECREF(object);
+        if (!answer)
+            return NULL;
+        sum += PyLong_CheckExact(answer) ? (long long)PyLong_AsUnsignedLongLongMask(answer) : 0;
+        Py_DECREF(answer);
+    }
+    return PyLong_FromLongLong(sum);
 }

@@ -16,6 +16,9 @@ from .._native import Storage
 from . import graph
 from .reading import address_reader, components, is_tensor, script_tensors, tangents
 
+#: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
+_AT_ONCE = 500
+
 
 class _StoragesByDevice(dict[Any, list[Storage]]):
     """The storages on each `torch.device`: those of equal names are one list in `by_name`."""
@@ -69,31 +72,31 @@ class Census:
             _native.count_once(storages)
 
     def _enter_all(self, tensors: list[Any]) -> None:
-        """Enter tensors that are new here. Each question is put to all of them at once: with many tensors that is where
-        the time goes. What a tensor refuses to answer is None."""
-        base, each = self._torch._C.TensorBase, _native.try_each
+        for start in range(0, len(tensors), _AT_ONCE):
+            self._enter_some(tensors[start : start + _AT_ONCE])
+
+    def _enter_some(self, tensors: list[Any]) -> None:
+        """Enter tensors that are new here. What a tensor refuses to answer is None."""
+        base = self._torch._C.TensorBase
         without, unbacked = _native.enter_tensors(tensors, self.storages, self._devices, self._questions)
         for tensor in without:
             self._enter_unusual(tensor)
         for tensor in unbacked:
             self._enter_unbacked(tensor)
-        nodes = each(base.grad_fn, tensors)
-        roots = [node for node in nodes if node is not None]
-        self._roots += roots
-        self._add_gradients(tensors, nodes if roots else [])
+        nodes, nested, quantized = _native.find_answers(tensors, base.grad_fn, base.is_nested, base.is_quantized)
+        self._roots += [node for _, node in nodes]
+        self._add_gradients(tensors, {id(tensor) for tensor, _ in nodes})
         self._parts += tangents(self._torch, tensors)
-        for special in (base.is_nested, base.is_quantized):
-            for tensor in compress(tensors, each(special, tensors)):
-                self._add_components(tensor)
+        for tensor, _ in nested + quantized:
+            self._add_components(tensor)
 
-    def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
-        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch. Without nodes
-        all are leaves."""
+    def _add_gradients(self, tensors: list[Any], with_node: set[int]) -> None:
+        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
         base = self._torch._C.TensorBase
-        asked = [t for t, node in zip(tensors, nodes) if node is None or base.retains_grad.__get__(t)]
-        asked = asked if nodes else tensors
-        gradients = _native.try_each(base.grad, asked)
-        self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
+        if with_node:
+            tensors = [t for t in tensors if id(t) not in with_node or base.retains_grad.__get__(t)]
+        (gradients,) = _native.find_answers(tensors, base.grad)
+        self._parts += ((tensor, ".grad", gradient) for tensor, gradient in gradients)
 
     def _enter_unbacked(self, tensor: Any) -> None:
         """A size without memory is that of a tensor which stands for others, if it is not on the device for such."""

@@ -130,7 +130,8 @@ def _section(found: Found, name: str, storages: list[Storage], loose: list[Any],
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     folded = (len(entries) + len(left_out) - len(rows), used - sum(row.nbytes for row in rows))
-    return Section(name, rows, folded, elements + sum(_counts(found, left_out)), used, found.levels.get(name))
+    elements += _native.sum_answers(found.torch._C.TensorBase.numel, left_out)
+    return Section(name, rows, folded, elements, used, found.levels.get(name))
 
 
 def _counts(found: Found, tensors: list[Any]) -> list[int]:
