@@ -107,7 +107,7 @@ static PyObject *select_all(struct selection *selection)
 #endif
 
 /* Chains: one from the head of each ring, and one from each of some modules, which lie all over what was imported. */
-#define MODULES 20
+#define MODULES 32
 #define CHAINS (RINGS + MODULES)
 #define NOWHERE (-1)
 
