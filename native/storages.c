@@ -42,8 +42,9 @@ static Py_ssize_t bytes_of(const struct entering *e, PyObject *handle, PyObject 
     PyObject *answer = pml_tried(e->bytes_of, handle);
     if (!answer)
         return -1;
-    Py_ssize_t nbytes = backed ? (Py_ssize_t)number(answer) : 0;
-    bool says = answer != Py_None && !(PyLong_Check(answer) && number(answer) == 0);
+    unsigned long long said = number(answer);
+    Py_ssize_t nbytes = backed && said <= (unsigned long long)PY_SSIZE_T_MAX ? (Py_ssize_t)said : 0;
+    bool says = answer != Py_None && !(PyLong_Check(answer) && said == 0);
     Py_DECREF(answer);
     return !backed && says && PyList_Append(e->unbacked, tensor) < 0 ? -1 : nbytes;
 }

@@ -76,6 +76,10 @@ class TestEntering:
         assert unbacked == [things[1], things[3]] and not without
         assert [storage.nbytes for storage in storages.values()] == [0, 0, 0, 0]
 
+    def test_sizes_that_cannot_be_are_none(self):
+        storages, _, _ = enter([Thing(Handle(i, "cpu", 64, size)) for i, size in enumerate([-1, 2**64 - 1, None, "8"])])
+        assert [storage.nbytes for storage in storages.values()] == [0, 0, 0, 0]
+
     def test_what_must_end_the_program_passes_and_nothing_is_kept(self):
         def interrupt(_):
             raise KeyboardInterrupt

@@ -100,7 +100,8 @@ class Census:
 
     def _enter_unbacked(self, tensor: Any) -> None:
         """A size without memory is that of a tensor which stands for others, if it is not on the device for such."""
-        if self._torch._C.TensorBase.device.__get__(tensor).type != "meta":
+        storage = self._torch._C.TensorBase.untyped_storage(tensor)
+        if self._torch._C.StorageBase.device.__get__(storage).type != "meta":
             self._add_components(tensor)
 
     def _enter_unusual(self, tensor: Any) -> None:
