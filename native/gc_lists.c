@@ -6,56 +6,110 @@
  * and one head that has no object; the heads of all generations stand together. A new object is the last of the youngest
  * ring, and so next to the head of that. Later versions are asked. Needs the GIL; nothing may allocate or free objects
  * meanwhile.
+ *
+ * Where the next object is stands in the object before it, so that a walk along a ring waits for memory at each step. It
+ * is begun at many places instead, and takes a step at each of them in turn.
  */
 #include "state.h"
+
+/* Objects found; no references. */
+struct pile {
+    PyObject **items;
+    Py_ssize_t count, room;
+};
+
+static bool pile_grow(struct pile *pile)
+{
+    Py_ssize_t room = pile->room ? 2 * pile->room : 256;
+    PyObject **items = PyMem_RawRealloc(pile->items, (size_t)room * sizeof *items);
+    if (!items)
+        return false;
+    pile->items = items;
+    pile->room = room;
+    return true;
+}
+
+#define PASSED 1024
 
 struct selection {
     bool (*wanted)(PyTypeObject *type, void *arg);
     void *arg;
-    PyObject *found;  /* list */
-    PyObject *behind; /* list: what is found from the end of a ring */
-    PyTypeObject *passed; /* the last type that was not wanted: most objects follow one of their kind */
+    PyTypeObject *passed[PASSED]; /* types that are not wanted, by their address */
 };
 
-static inline bool take(struct selection *selection, PyObject *object, PyObject *list)
+static inline PyTypeObject **slot_of(struct selection *selection, PyTypeObject *type)
+{
+    return &selection->passed[((uintptr_t)type >> 4 ^ (uintptr_t)type >> 14) % PASSED];
+}
+
+static inline bool take(struct selection *selection, PyObject *object, struct pile *pile)
 {
     PyTypeObject *type = Py_TYPE(object);
-    if (type == selection->passed)
+    PyTypeObject **passed = slot_of(selection, type);
+    if (type == *passed)
         return true;
     if (!selection->wanted(type, selection->arg)) {
-        selection->passed = type;
+        *passed = type;
         return true;
     }
-    bool own = object == selection->found || object == selection->behind; /* a list would keep itself alive */
-    return own || PyList_Append(list, object) == 0;
+    if (pile->count == pile->room && !pile_grow(pile))
+        return false;
+    pile->items[pile->count++] = object;
+    return true;
+}
+
+/* Fill a list from the place `at` on. Returns the place behind. */
+static Py_ssize_t put_forward(PyObject *list, Py_ssize_t at, const struct pile *pile)
+{
+    for (Py_ssize_t i = 0; i < pile->count; i++)
+        PyList_SET_ITEM(list, at + i, Py_NewRef(pile->items[i]));
+    return at + pile->count;
 }
 
 #if PML_GC_VISITS
 
+struct visiting {
+    struct selection *selection;
+    struct pile pile;
+    bool failed;
+};
+
 static int visit(PyObject *object, void *arg)
 {
-    struct selection *selection = arg;
-    return take(selection, object, selection->found);
+    struct visiting *v = arg;
+    v->failed = v->failed || !take(v->selection, object, &v->pile);
+    return !v->failed;
 }
 
-static int select_all(struct selection *selection)
+static PyObject *select_all(struct selection *selection)
 {
-    PyUnstable_GC_VisitObjects(visit, selection);
-    return PyErr_Occurred() ? -1 : 0;
+    struct visiting v = {.selection = selection};
+    PyUnstable_GC_VisitObjects(visit, &v);
+    PyObject *found = v.failed ? PyErr_NoMemory() : PyList_New(v.pile.count);
+    if (found)
+        put_forward(found, 0, &v.pile);
+    PyMem_RawFree(v.pile.items);
+    return found;
 }
 
 #else
 
 #define GENERATIONS 3
+#define RINGS (GENERATIONS + 1)
 #define FLAGS ((uintptr_t)3) /* the lowest bits of both links are the collector's */
 
-/* Where the next objects of a heap that was filled in order are likely to be: a ring is slow to follow otherwise. */
+/* Where the next objects of a heap that was filled in order are likely to be. */
 #define AHEAD 1024
 #if defined(__GNUC__)
 #define PML_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define PML_PREFETCH(address) ((void)(address))
 #endif
+
+/* Chains: one from the head of each ring, and one from each of some modules, which lie all over what was imported. */
+#define MODULES 32
+#define CHAINS (RINGS + MODULES)
+#define NOWHERE (-1)
 
 struct gc_head {
     uintptr_t next;
@@ -73,6 +127,24 @@ struct rings {
     struct ring generation[GENERATIONS];
     struct ring *youngest;
     struct ring frozen;
+    Py_ssize_t statistics[GENERATIONS][3];
+    int collecting;
+};
+
+struct chain {
+    struct gc_head *at; /* the object to come */
+    struct pile found;
+    struct pile behind; /* what is found backwards from the end of the ring */
+    int end;            /* the chain whose beginning it came to; NOWHERE before that */
+};
+
+/* A walk. Chain i < RINGS begins at the head of ring i, the others at the objects of `module`. */
+struct walk {
+    struct selection selection;
+    struct rings *rings;
+    struct chain chain[CHAINS];
+    int chains;
+    struct gc_head *module[CHAINS];
 };
 
 static struct gc_head *next_of(const struct gc_head *node)
@@ -83,6 +155,11 @@ static struct gc_head *next_of(const struct gc_head *node)
 static struct gc_head *before(const struct gc_head *node)
 {
     return (struct gc_head *)(node->before & ~FLAGS);
+}
+
+static PyObject *object_of(const struct gc_head *node)
+{
+    return (PyObject *)(node + 1);
 }
 
 static bool is_ring(const struct ring *ring)
@@ -103,49 +180,177 @@ static struct rings *find_rings(void)
     return NULL;
 }
 
-/* From both ends at once, so that the processor waits for two objects at a time. */
-static bool walk_ring(const struct ring *ring, struct selection *selection)
+/* The frozen first, then from the oldest to the youngest: the order of what is found. */
+static const struct ring *ring_at(const struct walk *walk, int i)
 {
-    struct gc_head *first = next_of(&ring->head), *last = before(&ring->head);
-    bool more = first != &ring->head;
-    while (more) {
-        PML_PREFETCH((char *)first + AHEAD);
+    return i == 0 ? &walk->rings->frozen : &walk->rings->generation[GENERATIONS - i];
+}
+
+/* The node that a chain begins at: the head of a ring, or a module. */
+static const struct gc_head *beginning(const struct walk *walk, int chain)
+{
+    return chain < RINGS ? &ring_at(walk, chain)->head : walk->module[chain];
+}
+
+static int module_at(const struct walk *walk, const struct gc_head *node)
+{
+    for (int i = RINGS; i < walk->chains; i++)
+        if (walk->module[i] == node)
+            return i;
+    return NOWHERE;
+}
+
+/* Which chain begins here. Most objects are told by their type. */
+static inline int begins(const struct walk *walk, const struct gc_head *node)
+{
+    if ((uintptr_t)node - (uintptr_t)walk->rings < sizeof *walk->rings) {
+        for (int i = 0; i < RINGS; i++)
+            if (node == &ring_at(walk, i)->head)
+                return i;
+    }
+    return PyModule_CheckExact(object_of(node)) ? module_at(walk, node) : NOWHERE;
+}
+
+/* Modules spread evenly over those imported. While a collection runs, objects lie in other rings too, so there are none. */
+static void choose_modules(struct walk *walk)
+{
+    PyObject *modules = PyImport_GetModuleDict(), *module; /* borrowed */
+    if (walk->rings->collecting || !modules || !PyDict_CheckExact(modules))
+        return;
+    Py_ssize_t every = PyDict_GET_SIZE(modules) / (MODULES + 1) + 1, place = 0;
+    for (Py_ssize_t i = 1; PyDict_Next(modules, &place, NULL, &module) && walk->chains < CHAINS; i++) {
+        if (i % every || !PyModule_CheckExact(module) || !PyObject_GC_IsTracked(module))
+            continue;
+        struct gc_head *node = (struct gc_head *)module - 1;
+        if (module_at(walk, node) == NOWHERE)
+            walk->module[walk->chains++] = node;
+    }
+}
+
+/* What the chain needs when it is its turn again is fetched meanwhile. */
+static inline bool step(struct walk *walk, struct chain *chain)
+{
+    struct gc_head *node = chain->at;
+    chain->at = next_of(node);
+    PML_PREFETCH(chain->at);
+    PML_PREFETCH(&object_of(chain->at)->ob_type);
+    PML_PREFETCH((char *)node + AHEAD);
+    return take(&walk->selection, object_of(node), &chain->found);
+}
+
+/* Begin all chains: `open` is those that have not come to an end. Returns how many, or -1. */
+static int begin(struct walk *walk, struct chain *open[CHAINS])
+{
+    int count = 0;
+    for (int i = 0; i < walk->chains; i++) {
+        struct chain *chain = open[count++] = &walk->chain[i];
+        chain->end = NOWHERE;
+        chain->at = i < RINGS ? next_of(beginning(walk, i)) : walk->module[i];
+        if (i >= RINGS && !step(walk, chain))
+            return -1;
+    }
+    return count;
+}
+
+/* A step of each chain in turn, until at most one is left. Returns how many, or -1. */
+static int walk_all(struct walk *walk, struct chain *open[CHAINS], int count)
+{
+    while (count > 1) {
+        for (int i = 0; i < count; i++) {
+            struct chain *chain = open[i];
+            if ((chain->end = begins(walk, chain->at)) != NOWHERE)
+                open[i--] = open[--count];
+            else if (!step(walk, chain))
+                return -1;
+        }
+    }
+    return count;
+}
+
+/* Where no chain has come to yet, when one is open: each beginning is the end of one chain. */
+static int last_end(const struct walk *walk)
+{
+    int left = walk->chains * (walk->chains - 1) / 2;
+    for (int i = 0; i < walk->chains; i++)
+        left -= walk->chain[i].end != NOWHERE ? walk->chain[i].end : 0;
+    return left;
+}
+
+/* The last chain, from both ends at once. */
+static bool walk_rest(struct walk *walk, struct chain *chain)
+{
+    chain->end = last_end(walk);
+    const struct gc_head *end = beginning(walk, chain->end);
+    struct gc_head *last = before(end);
+    while (chain->at != end) {
+        struct gc_head *first = chain->at;
         PML_PREFETCH((char *)last - AHEAD);
-        if (!take(selection, (PyObject *)(first + 1), selection->found))
+        if (!step(walk, chain))
             return false;
-        if (first != last && !take(selection, (PyObject *)(last + 1), selection->behind))
+        if (first == last)
+            break;
+        if (!take(&walk->selection, object_of(last), &chain->behind))
             return false;
-        more = first != last && next_of(first) != last;
-        first = next_of(first);
+        if (chain->at == last)
+            break;
         last = before(last);
     }
     return true;
 }
 
-/* The order is the ring's again. */
-static bool join(struct selection *selection)
+static Py_ssize_t put_backward(PyObject *list, Py_ssize_t at, const struct pile *pile)
 {
-    Py_ssize_t end = PyList_GET_SIZE(selection->found);
-    return PyList_Reverse(selection->behind) == 0 &&
-           PyList_SetSlice(selection->found, end, end, selection->behind) == 0 &&
-           PyList_SetSlice(selection->behind, 0, PY_SSIZE_T_MAX, NULL) == 0;
+    for (Py_ssize_t i = 0; i < pile->count; i++)
+        PyList_SET_ITEM(list, at + i, Py_NewRef(pile->items[pile->count - 1 - i]));
+    return at + pile->count;
 }
 
-static int select_all(struct selection *selection)
+/* A list in the order of the rings. */
+static PyObject *join(const struct walk *walk)
 {
-    struct rings *rings = find_rings();
-    bool right = rings && walk_ring(&rings->frozen, selection) && join(selection);
-    for (int i = GENERATIONS - 1; right && i >= 0; i--)
-        right = walk_ring(&rings->generation[i], selection) && join(selection);
-    return right ? 0 : -1;
+    Py_ssize_t all = 0, at = 0;
+    for (int i = 0; i < walk->chains; i++)
+        all += walk->chain[i].found.count + walk->chain[i].behind.count;
+    PyObject *list = PyList_New(all);
+    for (int i = 0; list && i < RINGS; i++) {
+        int place = i;
+        do {
+            const struct chain *chain = &walk->chain[place];
+            at = put_forward(list, at, &chain->found);
+            at = put_backward(list, at, &chain->behind);
+            place = chain->end;
+        } while (place >= RINGS);
+    }
+    return list;
+}
+
+static PyObject *walk_rings(struct walk *walk)
+{
+    struct chain *open[CHAINS];
+    choose_modules(walk);
+    int count = begin(walk, open);
+    if (count > 0)
+        count = walk_all(walk, open, count);
+    if (count < 0 || (count > 0 && !walk_rest(walk, open[0])))
+        return PyErr_NoMemory();
+    return join(walk);
+}
+
+static PyObject *select_all(struct selection *selection)
+{
+    struct walk walk = {.selection = *selection, .rings = find_rings(), .chains = RINGS};
+    PyObject *found = walk.rings ? walk_rings(&walk) : NULL;
+    for (int i = 0; i < walk.chains; i++) {
+        PyMem_RawFree(walk.chain[i].found.items);
+        PyMem_RawFree(walk.chain[i].behind.items);
+    }
+    return found;
 }
 
 #endif
 
-int pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg, PyObject *found)
+PyObject *pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg)
 {
-    struct selection selection = {wanted, arg, found, PyList_New(0), NULL};
-    int failed = selection.behind ? select_all(&selection) : -1;
-    Py_XDECREF(selection.behind);
-    return failed;
+    struct selection selection = {.wanted = wanted, .arg = arg};
+    return select_all(&selection);
 }

@@ -209,7 +209,18 @@ static PyMethodDef methods[] = {
      "All live objects of a type, or of any type in a tuple, by their types alone."},
     {"try_each", pml_try_each, METH_VARARGS, 
      "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
-    {"cpu_block", pml_cpu_block, METH_O, "Bytes of the block of PyTorch's CPU allocator at an address, or 0."},
+    {"find_answers", pml_find_answers, METH_VARARGS,
+     "find_answers(list, question, ...): for each question (object, answer) of all whose answer is not None or False."},
+    {"sum_answers", pml_sum_answers, METH_VARARGS, "sum_answers(question, list): the sum of the integers answered."},
+    {"walk_kinds", pml_walk_kinds, METH_VARARGS, "A list of live objects for each type given, by their types alone."},
+    {"enter_tensors", pml_enter_tensors, METH_VARARGS,
+     "enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (those without a storage, those "
+     "whose storage has a size and no memory)."},
+    {"count_once", pml_count_once, METH_O, "Order storages by address; count bytes once that several have."},
+    {"set_cpu_blocks", pml_set_cpu_blocks, METH_O, "Set the blocks that PyTorch's CPU allocator gave for storages."},
+    {"sum_storages", pml_sum_storages, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
+    {"largest_first", pml_largest_first, METH_VARARGS,
+     "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
     {"collector", pml_quiet_collector, METH_VARARGS, "A callback for gc.callbacks: tracing does not pause meanwhile."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
@@ -251,6 +262,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
+        add_type(module, &pml_storage_spec, &state->storage_type) < 0 ||
         add_type(module, &pml_bell_spec, &state->bell_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
@@ -271,6 +283,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->peak_window_type);
     Py_VISIT(state->bell_type);
     Py_VISIT(state->holders_type);
+    Py_VISIT(state->storage_type);
     Py_VISIT(state->statistics.read);
     Py_VISIT(state->statistics.reset);
     Py_VISIT(state->statistics.devices);
@@ -287,6 +300,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->peak_window_type);
     Py_CLEAR(state->bell_type);
     Py_CLEAR(state->holders_type);
+    Py_CLEAR(state->storage_type);
     Py_CLEAR(state->hook_key);
     Py_CLEAR(state->statistics.read);
     Py_CLEAR(state->statistics.reset);

@@ -32,6 +32,7 @@ struct pml_state {
     PyTypeObject *peak_window_type;
     PyTypeObject *bell_type;
     PyTypeObject *holders_type;
+    PyTypeObject *storage_type;
     PyObject *hook_key;
     void *spare_bell; /* a freed bell, kept for reuse (quiet.c) */
     PmlHook *hooks;
@@ -141,9 +142,19 @@ PyObject *pml_child_run(PyObject *module, PyObject *args);
 /* storage_walk.c */
 PyObject *pml_walk_instances(PyObject *module, PyObject *types);
 PyObject *pml_try_each(PyObject *module, PyObject *args);
-PyObject *pml_cpu_block(PyObject *module, PyObject *pointer);
+PyObject *pml_walk_kinds(PyObject *module, PyObject *types);
+PyObject *pml_find_answers(PyObject *module, PyObject *args);
+PyObject *pml_sum_answers(PyObject *module, PyObject *args);
 
-/* gc_lists.c: appends the objects to a list whose type `wanted` accepts. -1 with an exception set. */
-int pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg, PyObject *found);
+/* storage_type.c, storages.c: storages of live tensors. */
+extern PyType_Spec pml_storage_spec;
+PyObject *pml_enter_tensors(PyObject *module, PyObject *args);
+PyObject *pml_count_once(PyObject *module, PyObject *storages);
+PyObject *pml_set_cpu_blocks(PyObject *module, PyObject *storages);
+PyObject *pml_sum_storages(PyObject *module, PyObject *storages);
+PyObject *pml_largest_first(PyObject *module, PyObject *args);
+
+/* gc_lists.c: a list of the objects whose type `wanted` accepts; NULL with an exception set. The collector must be off. */
+PyObject *pml_gc_select(bool (*wanted)(PyTypeObject *type, void *arg), void *arg);
 
 #endif

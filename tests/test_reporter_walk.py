@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import types
 import weakref
 from collections import deque
 
@@ -122,6 +123,62 @@ class TestWalk:
         found = set(map(id, _native.walk_instances(object)))
         assert {id(one) for one in listed} - {id(listed)} <= found
 
+    @pytest.mark.parametrize("frozen", [False, True])
+    def test_in_order_however_many_modules_lie_between(self, monkeypatch, frozen):
+        """The walk begins at some of the modules as well: one known by two names, and what is no module, among them."""
+        kept = []
+        for i in range(300):
+            module = types.ModuleType(f"between{i}")
+            for name in (module.__name__, f"{module.__name__}_again"):
+                monkeypatch.setitem(sys.modules, name, module if i % 5 else kept)
+            kept += [Derived() for _ in range(i % 4)]
+        gc.collect()
+        expected = [id(one) for one in gc.get_objects() if type(one) is Derived]
+        if frozen:
+            gc.freeze()
+        try:
+            assert [id(one) for one in _native.walk_instances(Derived)] == expected and len(expected) == 450
+        finally:
+            gc.unfreeze()
+
+    def test_a_list_for_each_kind_in_that_of_the_first_that_fits(self):
+        kept = [Thing(), Derived(), Other(), deque()]
+        derived, things, ends, none = _native.walk_kinds(Derived, Thing, "maxlen", Strange)
+        assert [type(one) for one in derived] == [Derived] and [type(one) for one in things] == [Thing]
+        assert id(kept[3]) in set(map(id, ends)) and none == [] and _native.walk_kinds() == ()
+        with pytest.raises(TypeError, match="needs types"):
+            _native.walk_kinds(Thing, 3)
+
+    def test_while_a_collection_runs(self, tmp_path):
+        """A finalizer makes modules known that the collector has set aside, and walks."""
+        values = run_program(
+            """
+            import gc, sys, types
+            from pytorch_memlab_c import _native
+            from program_support import report
+
+            class Thing: pass
+            found = []
+
+            class Finalized:
+                def __del__(self):
+                    for i, module in enumerate(self.modules):
+                        sys.modules[f"from_the_dead{i}"] = module
+                    found.append(len(_native.walk_instances(Thing)))
+
+            things = [Thing() for _ in range(100)]
+            finalized = Finalized()
+            finalized.modules = [types.ModuleType(f"m{i}") for i in range(2000)]
+            for module in finalized.modules:
+                module.keeper = finalized
+            del finalized, module
+            gc.collect()
+            report(found=found, after=len(_native.walk_instances(Thing)))
+            """,
+            tmp_path,
+        ).values
+        assert values == {"found": [100], "after": 100}
+
     @pytest.mark.parametrize("enabled", [True, False])
     def test_the_collector_is_as_it_was(self, enabled):
         (gc.enable if enabled else gc.disable)()
@@ -131,10 +188,10 @@ class TestWalk:
         finally:
             gc.enable()
 
-    @pytest.mark.parametrize("types", [3, b"Thing", (Thing, 3), None])
-    def test_what_is_no_type_is_named(self, types):
+    @pytest.mark.parametrize("wrong", [3, b"Thing", (Thing, 3), None])
+    def test_what_is_no_type_is_named(self, wrong):
         with pytest.raises(TypeError, match="needs types"):
-            _native.walk_instances(types)
+            _native.walk_instances(wrong)
 
     def test_objects_that_gc_freeze_has_set_aside(self, tmp_path):
         """Held by an instance, a module, a local variable of a running frame, and a closure."""
@@ -195,7 +252,9 @@ def test_cpu_blocks_are_known_by_their_address(tmp_path):
         from pytorch_memlab_c import _native
         from program_support import report
         _native.seed_cpu(4096, 100)
-        report(known=_native.cpu_block(4096), inside=_native.cpu_block(4100), none=_native.cpu_block(0))
+        storages = [_native.Storage(1, address, 8, None) for address in (4096, 4100, 0)]
+        _native.set_cpu_blocks(storages)
+        report(known=storages[0].block, inside=storages[1].block, none=storages[2].block)
         """,
         tmp_path,
     ).values

@@ -12,6 +12,7 @@ from itertools import compress
 from typing import Any
 
 from .. import _native
+from .._native import Storage
 from . import graph
 from .reading import address_reader, components, is_tensor, script_tensors, tangents
 
@@ -19,32 +20,15 @@ from .reading import address_reader, components, is_tensor, script_tensors, tang
 _AT_ONCE = 500
 
 
-class Storage:
-    """One storage: its bytes, where they are, and the tensors on it. `tensors` may be empty: a storage alone.
+class _StoragesByDevice(dict[Any, list[Storage]]):
+    """The storages on each `torch.device`: those of equal names are one list in `by_name`."""
 
-    `counted`: the bytes that no other storage holds as well (memory passed on through DLPack has two storages).
-    `block`: bytes of the allocator's block, 0 if the memory is not PyTorch's allocator's. `bare`: the storage itself if
-    no tensor has it.
-    """
+    def __init__(self) -> None:
+        self.by_name: dict[str, list[Storage]] = {}
 
-    __slots__ = ("key", "device", "nbytes", "address", "tensors", "counted", "block", "bare")
-
-    def __init__(self, key: int, device: str, nbytes: int, address: int, tensors: list[Any]) -> None:
-        self.key = key
-        self.device = device
-        self.nbytes = self.counted = nbytes
-        self.address = address
-        self.tensors = tensors
-        self.block = 0
-        self.bare: Any = None
-
-
-class _DeviceNames(dict[Any, str]):
-    """The text of each `torch.device`, made once."""
-
-    def __missing__(self, device: Any) -> str:
-        name = self[device] = str(device)
-        return name
+    def __missing__(self, device: Any) -> list[Storage]:
+        storages = self[device] = self.by_name.setdefault(str(device), [])
+        return storages
 
 
 class Census:
@@ -59,100 +43,66 @@ class Census:
         self.saved: set[int] = set()
         self.graph_skipped = False
         self._torch = torch
-        self._address_of = address_reader(torch)
-        self._devices = _DeviceNames()
-        self._known: set[int] = set()
+        base, kind = torch._C.TensorBase, torch._C.StorageBase
+        self._questions = (base.untyped_storage, kind._cdata, kind.device, address_reader(torch), kind.nbytes)
+        self._devices = _StoragesByDevice()
         self._parts: list[tuple[Any, str, Any]] = []
         self._roots: list[Any] = []
         self._held: list[list[Any]] = []
-        self._by_device: dict[str, list[Storage]] | None = None
 
-    def device_name(self, device: Any) -> str:
-        return self._devices[device]
+    @functools.cached_property
+    def _known(self) -> set[int]:
+        """The identities of all tensors that are held: needed where tensors lead to others."""
+        return {id(tensor) for tensors in self._held for tensor in tensors}
 
     def take(self) -> None:
         """Find and enter everything that is alive now."""
         torch = self._torch
-        plain, bare, nodes, scripts = _walk(torch)
-        self._known.update(map(id, plain))
-        self._held.append(plain)
-        self._enter_all(plain)
+        parents = (torch._C.TensorBase, torch._C.StorageBase, torch.jit.ScriptModule)
+        tensors, bare, scripts, contexts, nodes = _native.walk_kinds(*parents, torch._C._FunctionBase, "next_functions")
+        self._held.append(tensors)
+        self._enter_all(tensors)
         self._enter_scripts(scripts)
         self._enter_parts()
-        self._roots += nodes
+        self._roots += contexts + nodes
         self._enter_saved()
         self._enter_parts()
-        keys = _native.try_each(torch._C.StorageBase._cdata, bare)
-        for storage in (storage for key, storage in zip(keys, bare) if key not in self.storages):
-            self._enter_bare(storage)
-        self._settle_overlaps()
+        self._enter_bare(bare)
+        for storages in self._devices.by_name.values():
+            _native.count_once(storages)
 
     def _enter_all(self, tensors: list[Any]) -> None:
         for start in range(0, len(tensors), _AT_ONCE):
             self._enter_some(tensors[start : start + _AT_ONCE])
 
     def _enter_some(self, tensors: list[Any]) -> None:
-        """Enter tensors that are new here. Each question is put to all of them at once: with many tensors that is where
-        the time goes. What a tensor refuses to answer is None."""
-        base, each = self._torch._C.TensorBase, _native.try_each
-        nodes = each(base.grad_fn, tensors)
-        roots = [node for node in nodes if node is not None]
-        self._roots += roots
-        self._add_gradients(tensors, nodes if roots else [])
-        handles = each(base.untyped_storage, tensors)
-        keys = each(self._torch._C.StorageBase._cdata, handles)
-        opened = self._open_storages(keys, tensors, handles)
-        if len(opened) < len(keys):
-            self._join_storages(opened, keys, tensors)
-        self._parts += tangents(self._torch, tensors)
-        for special in (base.is_nested, base.is_quantized):
-            for tensor in compress(tensors, each(special, tensors)):
-                self._add_components(tensor)
-
-    def _join_storages(self, opened: dict[Any, int], keys: list[Any], tensors: list[Any]) -> None:
-        """Add the tensors for which no storage was opened to those that they share, if they have one."""
-        for i, key in enumerate(keys):
-            if key is None:
-                self._enter_unusual(tensors[i])
-            elif opened.get(key) != i:
-                self.storages[key].tensors.insert(-1, tensors[i])  # before the one it was opened with, which came later
-
-    def _add_gradients(self, tensors: list[Any], nodes: list[Any]) -> None:
-        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch. Without nodes
-        all are leaves."""
+        """Enter tensors that are new here. What a tensor refuses to answer is None."""
         base = self._torch._C.TensorBase
-        asked = [t for t, node in zip(tensors, nodes) if node is None or base.retains_grad.__get__(t)]
-        asked = asked if nodes else tensors
-        gradients = _native.try_each(base.grad, asked)
-        self._parts += ((t, ".grad", g) for t, g in zip(asked, gradients) if g is not None)
+        without, unbacked = _native.enter_tensors(tensors, self.storages, self._devices, self._questions)
+        for tensor in without:
+            self._enter_unusual(tensor)
+        for tensor in unbacked:
+            self._enter_unbacked(tensor)
+        nodes, nested, quantized = _native.find_answers(tensors, base.grad_fn, base.is_nested, base.is_quantized)
+        self._roots += [node for _, node in nodes]
+        self._add_gradients(tensors, {id(tensor) for tensor, _ in nodes})
+        self._parts += tangents(self._torch, tensors)
+        for tensor, _ in nested + quantized:
+            self._add_components(tensor)
 
-    def _open_storages(self, keys: list[Any], tensors: list[Any], handles: list[Any]) -> dict[Any, int]:
-        """Enter the storages that are new: by their keys, which of the tensors each was opened with. The lists belong
-        together; a key of None: that tensor has no storage."""
-        known = self.storages
-        where = dict(zip(keys, range(len(keys))))
-        where.pop(None, None)
-        for key in known.keys() & where.keys():
-            del where[key]
-        if len(where) < len(keys):
-            tensors = [tensors[i] for i in where.values()]
-            handles = [handles[i] for i in where.values()]
-        each, kind = _native.try_each, self._torch._C.StorageBase
-        devices = list(map(self._devices.__getitem__, each(kind.device, handles)))
-        addresses = [address or 0 for address in each(self._address_of, tensors)]
-        sizes = each(kind.nbytes, handles)
-        self._open_without_memory(devices, addresses, sizes, tensors)
-        known.update(zip(where, map(Storage, where, devices, sizes, addresses, [[tensor] for tensor in tensors])))
-        return where
+    def _add_gradients(self, tensors: list[Any], with_node: set[int]) -> None:
+        """Of leaves, and of others that retain theirs; asking any other one is worth a warning to PyTorch."""
+        base = self._torch._C.TensorBase
+        if with_node:
+            tensors = [t for t in tensors if id(t) not in with_node or base.retains_grad.__get__(t)]
+        (gradients,) = _native.find_answers(tensors, base.grad)
+        self._parts += ((tensor, ".grad", gradient) for tensor, gradient in gradients)
 
-    def _open_without_memory(
-        self, devices: list[str], addresses: list[int], sizes: list[Any], tensors: list[Any]
-    ) -> None:
-        """A size without an address is that of a tensor which stands for others."""
-        for i in (i for i, address in enumerate(addresses) if not address) if 0 in addresses else ():
-            if sizes[i] and devices[i] != "meta":
-                self._add_components(tensors[i])
-            sizes[i] = 0
+    def _enter_unbacked(self, tensor: Any) -> None:
+        """A size without memory is that of a tensor which stands for others, if it is not on the device for such."""
+        storage = self._torch._C.TensorBase.untyped_storage(tensor)
+        if self._torch._C.StorageBase.device.__get__(storage).type != "meta":
+            self._add_components(tensor)
 
     def _enter_unusual(self, tensor: Any) -> None:
         """A tensor without a storage, or one that does not answer: its components count, or it counts as nothing."""
@@ -223,64 +173,24 @@ class Census:
             others = [tensor for tensor in storage.tensors if id(tensor) not in self.saved]
             storage.tensors = others or storage.tensors[:1]
 
-    def _enter_bare(self, storage: Any) -> None:
-        """A storage that has no tensor any more."""
-        try:
-            address = storage.data_ptr()
-            nbytes = storage.nbytes() if address else 0
-            known = Storage(storage._cdata, self.device_name(storage.device), nbytes, address, [])
-        except Exception:  # a fake or wrapper tensor's: no memory
-            return
-        known.bare = storage
-        self.storages[known.key] = known
-
-    def _settle_overlaps(self) -> None:
-        """Count bytes once that several storages have (DLPack, `torch.from_numpy` of one array twice)."""
-        for storages in self.by_device().values():
-            storages.sort(key=operator.attrgetter("address"))
-            begins = [storage.address for storage in storages]
-            ends = map(operator.add, begins, [storage.nbytes for storage in storages])
-            if not all(map(operator.le, ends, begins[1:])):
-                _count_once(storages)
+    def _enter_bare(self, storages: list[Any]) -> None:
+        """Storages that have no tensor any more."""
+        keys = _native.try_each(self._torch._C.StorageBase._cdata, storages)
+        known = map(self.storages.__contains__, keys)
+        for storage in compress(storages, map(operator.not_, known)):
+            try:
+                address = storage.data_ptr()
+                nbytes = storage.nbytes() if address else 0
+                on_device = self._devices[storage.device]
+            except Exception:  # a fake or wrapper tensor's: no memory
+                continue
+            found = Storage(storage._cdata, address, nbytes, storage)
+            self.storages[found.key] = found
+            on_device.append(found)
 
     def by_device(self) -> dict[str, list[Storage]]:
-        """The storages of each device, when all are entered."""
-        if self._by_device is None:
-            storages = self.storages.values()
-            names = {storage.device for storage in storages}
-            self._by_device = {name: [s for s in storages if s.device == name] for name in names}
-        return self._by_device
-
-
-def _count_once(storages: list[Storage]) -> None:
-    storages.sort(key=lambda storage: (storage.address, -storage.nbytes))
-    end = 0
-    for storage in storages:
-        begin = storage.address
-        if begin < end and begin:
-            storage.counted = max(0, begin + storage.nbytes - end)
-        end = max(end, begin + storage.nbytes)
-
-
-def _walk(torch: Any) -> tuple[list[Any], ...]:
-    """Live tensors, storages, nodes of autograd graphs, and TorchScript modules."""
-    parents = [torch._C.TensorBase, torch._C.StorageBase, torch.jit.ScriptModule]
-    found = _native.walk_instances((*parents, torch._C._FunctionBase, "next_functions"))
-    kinds = list(map(type, found))
-    tensors, storages, scripts = (_of_kind(found, kinds, parent) for parent in parents)
-    if len(tensors) + len(storages) + len(scripts) == len(found):
-        return tensors, storages, [], scripts
-    others = {kind for kind in set(kinds) if not issubclass(kind, tuple(parents))}
-    return tensors, storages, list(compress(found, map(others.__contains__, kinds))), scripts
-
-
-def _of_kind(found: list[Any], kinds: list[type], parent: type) -> list[Any]:
-    """Those whose type derives from `parent`: often all of them, or none."""
-    there = set(kinds)
-    wanted = {kind for kind in there if issubclass(kind, parent)}
-    if len(wanted) == len(there):
-        return found
-    return list(compress(found, map(wanted.__contains__, kinds))) if wanted else []
+        """The storages of each device, by address, when all are entered."""
+        return self._devices.by_name
 
 
 def _references(tensor: Any) -> int:

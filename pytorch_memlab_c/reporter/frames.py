@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .census import Census, Storage
+from .._native import Storage
+from .census import Census
 from .rows import Section
 
 if TYPE_CHECKING:

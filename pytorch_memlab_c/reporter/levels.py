@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _native, engine
-from .census import Census, Storage
+from .._native import Storage
+from .census import Census
 
 #: The caching allocators of CUDA and XPU hand out multiples of this many bytes.
 GRANULE = 512
@@ -61,9 +62,7 @@ def measure_levels(torch: Any, census: Census) -> dict[str, Level]:
 def _measure(torch: Any, name: str, storages: list[Storage], saved: set[int]) -> Level:
     counters = _counters(torch, name)
     _set_blocks(torch, name, storages, counters.allocated)
-    seen = sum(storage.counted for storage in storages)
-    blocks = sum(storage.block for storage in storages)
-    elsewhere = sum(storage.counted for storage in storages if not storage.block)
+    seen, blocks, elsewhere = _native.sum_storages(storages)
     alone = sum(s.counted for s in storages if s.tensors and id(s.tensors[0]) in saved) if saved else 0
     rounding = blocks - (seen - elsewhere)
     return Level(name, seen, alone, elsewhere, rounding, counters.allocated, counters.reserved, counters.used)
@@ -104,9 +103,7 @@ def _used(module: Any, index: int) -> int | None:
 def _set_blocks(torch: Any, name: str, storages: list[Storage], allocated: int | None) -> None:
     kind, _, index = name.partition(":")
     if kind == "cpu" and engine.cpu_is_followed():
-        blocks = _native.try_each(_native.cpu_block, [storage.address for storage in storages])
-        for storage, block in zip(storages, blocks):
-            storage.block = block if storage.counted else 0
+        _native.set_cpu_blocks(storages)
     elif kind in _CACHING:
         _set_rounded(torch, kind, int(index), storages, allocated)
     else:

@@ -10,8 +10,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .reading import is_tensor
-
 
 class Names:
     """The models and optimizers that give names."""
@@ -51,7 +49,7 @@ class NamedTensors:
     def __init__(self, torch: Any) -> None:
         self.names: dict[int, str] = {}
         self.of: dict[int, int] = {}
-        self._torch = torch
+        self._base = torch._C.TensorBase
 
     def take_model(self, model: Any) -> None:
         if model is None:
@@ -74,18 +72,18 @@ class NamedTensors:
                 if key != "params":
                     self._take(f"{label}.groups.{i}.{key}", value, None)
         for key, state in list(optimizer.state.items()):
-            parameter = id(key) if is_tensor(self._torch, key) else None
+            parameter = id(key) if issubclass(type(key), self._base) else None
             name = self.names.get(id(key), "state" if parameter else str(key))
             self._take(name if name.startswith(f"{label}.") else f"{label}.{name}", state, parameter)
 
     def _take(self, name: str, value: Any, parameter: int | None, depth: int = 0) -> None:
         """Name the tensors in a state: dicts, lists and tuples are looked into."""
-        if is_tensor(self._torch, value):
+        if issubclass(type(value), self._base):
             self.names.setdefault(id(value), name)
             if parameter is not None and id(value) != parameter:
                 self.of.setdefault(id(value), parameter)
-        elif depth < 8 and isinstance(value, (Mapping, list, tuple)):
-            items = list(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
+        elif depth < 8 and isinstance(value, (dict, list, tuple, Mapping)):  # a dict is told sooner than a Mapping
+            items = list(enumerate(value)) if isinstance(value, (list, tuple)) else list(value.items())
             for key, inner in items:
                 self._take(f"{name}.{key}", inner, parameter, depth + 1)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
+import sys
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .. import _native
-from .census import Census, Storage
+from .._native import Storage
+from .census import Census
 from .levels import Level
 from .names import NamedTensors
 from .reading import numel_of, shape_of
@@ -118,29 +119,19 @@ def device_order(name: str) -> tuple[int, str, int]:
 
 def _device_of(found: Found, tensor: Any) -> str:
     try:
-        return found.census.device_name(found.torch._C.TensorBase.device.__get__(tensor))
+        return str(found.torch._C.TensorBase.device.__get__(tensor))
     except Exception:  # a tensor that has none
         return "meta"
 
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
-    storages = sorted(storages, key=operator.attrgetter("counted"), reverse=True)
-    used = sum(storage.counted for storage in storages)
-    storages, left_out = (storages, []) if max_rows is None else _without_smallest(storages, max_rows)
+    used, _, _ = _native.sum_storages(storages)
+    storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     folded = (len(entries) + len(left_out) - len(rows), used - sum(row.nbytes for row in rows))
-    return Section(name, rows, folded, elements + sum(_counts(found, left_out)), used, found.levels.get(name))
-
-
-def _without_smallest(storages: list[Storage], max_rows: int) -> tuple[list[Storage], list[Any]]:
-    """The storages, and the tensors of those that can have no row any more: they have one tensor each, bytes, and as many
-    larger ones before them as there are rows. Most of a large program's are such."""
-    rest = storages[max_rows:]
-    left_out = [s.tensors[0] for s in rest if len(s.tensors) == 1 and s.counted]
-    if len(left_out) < len(rest):
-        return storages[:max_rows] + [s for s in rest if len(s.tensors) != 1 or not s.counted], left_out
-    return storages[:max_rows], left_out
+    elements += _native.sum_answers(found.torch._C.TensorBase.numel, left_out)
+    return Section(name, rows, folded, elements, used, found.levels.get(name))
 
 
 def _counts(found: Found, tensors: list[Any]) -> list[int]:
