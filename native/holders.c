@@ -15,6 +15,7 @@
 struct held {
     int64_t live;
     int64_t ended; /* freed as profiled functions ended, since its line last began */
+    uint64_t shown; /* the device's `peaks` when all pictures were told what it held */
 };
 
 struct device {
@@ -22,10 +23,11 @@ struct device {
     struct pml_owned_table blocks;
     struct held *held; /* by the owner's index */
     int helds;
+    uint64_t peaks; /* counts the new maxima of all pictures, from 1 */
 };
 
 static struct device devices[PML_MAX_DEVICES] = {
-    [0 ... PML_MAX_DEVICES - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+    [0 ... PML_MAX_DEVICES - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER, .peaks = 1},
 };
 
 static struct pml_picture *pictures[PML_MAX_GROUPS];
@@ -66,11 +68,19 @@ static bool cover(struct device *dev, int index)
     return true;
 }
 
+/* An owner's bytes are about to change for the first time since some picture's last maximum. */
+static void show(int device, int index, struct held *held)
+{
+    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
+        pml_picture_touch(next_picture(&left), device, index, held->live);
+    held->shown = devices[device].peaks;
+}
+
 static void change(int device, int index, int64_t amount)
 {
     struct held *held = &devices[device].held[index];
-    for (uint64_t left = atomic_load_explicit(&active, memory_order_acquire); left;)
-        pml_picture_touch(next_picture(&left), device, index, held->live);
+    if (held->shown != devices[device].peaks)
+        show(device, index, held);
     held->live += amount;
     if (amount < 0 && atomic_load_explicit(&ending, memory_order_relaxed))
         held->ended -= amount;
@@ -95,10 +105,16 @@ uint64_t pml_holders_groups_open(void)
     return open;
 }
 
+/* A value of the device, for the pictures of these groups. */
+static void see_in(uint64_t groups, int device, int64_t value, const struct pml_owner *owner)
+{
+    for (uint64_t left = groups; left;)
+        devices[device].peaks += pml_picture_see(next_picture(&left), device, value, owner);
+}
+
 static void see(int device, int64_t value, const struct pml_owner *owner)
 {
-    for (uint64_t left = pml_holders_groups_open(); left;)
-        pml_picture_see(next_picture(&left), device, value, owner);
+    see_in(pml_holders_groups_open(), device, value, owner);
 }
 
 static void drop_block(int device, const void *pointer)
@@ -148,54 +164,79 @@ static void enter(int device, const void *pointer, int64_t size, struct pml_owne
     change(device, index, size);
 }
 
-static void allocated(int device, const void *pointer, int64_t size, int64_t value, struct pml_owner *owner)
+/* A block of a line's, or of nobody's. */
+static void allocated(int device, const void *pointer, int64_t size, struct pml_owner *owner)
 {
     if (owner && pointer)
         enter(device, pointer, size, owner);
     else
         drop_block(device, pointer); /* if its end was not seen */
-    see(device, value, owner);
 }
 
 void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value)
 {
-    allocated(device, pointer, size, value, recording() ? pml_place_owner() : NULL);
+    struct pml_owner *owner = recording() ? pml_place_owner() : NULL;
+    allocated(device, pointer, size, owner);
+    see(device, value, owner);
 }
 
 /* ---- accelerators' reports, and locking ---- */
 
-static void count_block(int device, const struct pml_report *report, int64_t value)
+static void count_block(int device, const struct pml_report *report)
 {
-    if (report->size < 0) {
+    if (report->size < 0)
         drop_block(device, report->pointer);
-        see(device, value, NULL);
-    } else {
-        allocated(device, report->pointer, report->size, value, report->owner);
-    }
+    else
+        allocated(device, report->pointer, report->size, report->owner);
 }
 
-static void add_report(struct pml_events *sum, const struct pml_report *report, int64_t active_bytes)
+static int64_t higher(int64_t a, int64_t b)
 {
-    const int64_t totals[PML_METRICS] = {active_bytes, report->allocated, report->reserved};
-    for (int m = 0; m < PML_METRICS; m++) {
-        sum->level[m] = totals[m];
-        if (sum->highest[m] < totals[m])
-            sum->highest[m] = totals[m];
+    return a > b ? a : b;
+}
+
+/* `pending`: bytes of freed blocks that wait for streams. */
+static struct pml_events sum_of(const struct pml_report *report, int count, int64_t pending)
+{
+    int64_t allocated = 0, reserved = 0;
+    struct pml_events sum = {.events = count};
+    for (int i = 0; i < count; i++) {
+        allocated = higher(allocated, report[i].allocated);
+        reserved = higher(reserved, report[i].reserved);
+        sum.gross += report[i].size > 0 ? report[i].size : 0;
+        sum.count += report[i].size > 0;
     }
-    if (report->size > 0) {
-        sum->gross += report->size;
-        sum->count++;
+    const struct pml_report *last = &report[count - 1];
+    memcpy(sum.highest, (int64_t[PML_METRICS]){allocated + pending, allocated, reserved}, sizeof sum.highest);
+    memcpy(sum.level, (int64_t[PML_METRICS]){last->allocated + pending, last->allocated, last->reserved},
+           sizeof sum.level);
+    return sum;
+}
+
+/* Whether a value this high would be a new maximum. */
+static bool rises(uint64_t groups, int device, int64_t value)
+{
+    for (uint64_t left = groups; left;) {
+        const struct pml_peak *peak = next_picture(&left)->device[device];
+        if (!peak || peak->peak < value)
+            return true;
     }
+    return false;
 }
 
 static void count_reports(int device, const struct pml_report *report, int count)
 {
-    struct pml_events sum = {.events = count};
     int64_t pending = pml_pending_bytes(device);
+    struct pml_events sum = sum_of(report, count, pending);
+    uint64_t groups = pml_holders_groups_open();
+    bool each = rises(groups, device, sum.highest[PML_ACTIVE]);
     for (int i = 0; i < count; i++) {
-        add_report(&sum, &report[i], report[i].allocated + pending);
-        count_block(device, &report[i], report[i].allocated + pending);
+        count_block(device, &report[i]);
+        if (each) /* the blocks of this moment may be those of a picture */
+            see_in(groups, device, report[i].allocated + pending, report[i].owner);
     }
+    for (int i = 0; i < count && groups && !each; i++)
+        see_in(groups, device, report[i].allocated + pending, NULL);
     pml_meter_add(device, &sum);
 }
 
@@ -227,9 +268,8 @@ static void count_now(int device, const struct pml_report *report)
         freed_on_streams(device, report->pointer, -report->size);
     else
         pml_pending_allocated();
-    struct pml_events sum = {.events = 1};
-    int64_t value = report->allocated + pml_pending_bytes(device);
-    add_report(&sum, report, value);
+    struct pml_events sum = sum_of(report, 1, pml_pending_bytes(device));
+    int64_t value = sum.level[PML_ACTIVE];
     pml_meter_add(device, &sum);
     if (report->size < 0)
         see(device, value, NULL);
@@ -456,7 +496,7 @@ static void see_all_devices(struct pml_picture *picture)
         const struct pml_peak *peak = picture->device[d];
         int64_t value = now.level[metric_of(d)];
         if (!peak || value > peak->peak) /* else a function that begins is no event */
-            pml_picture_see(picture, d, value, owner);
+            devices[d].peaks += pml_picture_see(picture, d, value, owner);
         pml_holders_unlock(d);
     }
 }

@@ -58,18 +58,19 @@ struct pml_holder pml_holder_of(const struct pml_picture *picture, const struct 
     return holder;
 }
 
-void pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner)
+bool pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner)
 {
     struct pml_peak *peak = peak_of(picture, device);
     if (!peak)
-        return;
+        return false;
     pml_series_add(&peak->series, value);
     if (value <= peak->peak)
-        return;
+        return false;
     peak->peak = value;
     peak->epoch++;
     peak->kept = false;
     peak->at = pml_holder_of(picture, owner);
+    return true;
 }
 
 int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes)

@@ -60,8 +60,8 @@ struct pml_picture {
 
 /* An owner's bytes are about to change from `bytes`. */
 void pml_picture_touch(struct pml_picture *picture, int device, int index, int64_t bytes);
-/* The device's value now, while functions run that the picture is of. `owner` may be NULL. */
-void pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner);
+/* The device's value now, while functions run that the picture is of; true if it is a new maximum. `owner` may be NULL. */
+bool pml_picture_see(struct pml_picture *picture, int device, int64_t value, const struct pml_owner *owner);
 
 /* What an owner held at the peak, if it holds `bytes` now. */
 int64_t pml_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes);

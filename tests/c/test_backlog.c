@@ -5,7 +5,7 @@
 
 #include "holders_world.h"
 
-enum { MANY = 1000, THREADS = 4, STEPS = 20000 };
+enum { MANY = 3000, THREADS = 4, STEPS = 20000 };
 
 static struct pml_levels levels_of(int device)
 {
