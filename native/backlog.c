@@ -5,8 +5,8 @@
 #include "backlog.h"
 
 #include <sched.h>
+#include <string.h>
 
-#include "meter.h"
 #include "places.h"
 
 #define ROOM 1024
@@ -99,4 +99,26 @@ void pml_backlog_shut(int device, pml_count_reports *count)
 void pml_backlog_open(int device)
 {
     open_gate(&backlogs[device]);
+}
+
+static int64_t higher(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct pml_events pml_backlog_sum(const struct pml_report *report, int count, int64_t pending)
+{
+    int64_t allocated = 0, reserved = 0;
+    struct pml_events sum = {.events = count};
+    for (int i = 0; i < count; i++) {
+        allocated = higher(allocated, report[i].allocated);
+        reserved = higher(reserved, report[i].reserved);
+        sum.gross += report[i].size > 0 ? report[i].size : 0;
+        sum.count += report[i].size > 0;
+    }
+    const struct pml_report *last = &report[count - 1];
+    memcpy(sum.highest, (int64_t[PML_METRICS]){allocated + pending, allocated, reserved}, sizeof sum.highest);
+    memcpy(sum.level, (int64_t[PML_METRICS]){last->allocated + pending, last->allocated, last->reserved},
+           sizeof sum.level);
+    return sum;
 }

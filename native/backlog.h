@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "meter.h"
+
 struct pml_owner;
 
 struct pml_report {
@@ -41,5 +43,8 @@ void pml_backlog_take(int device, pml_count_reports *count);
 /* The same, and shut the gate: who comes with a report waits. */
 void pml_backlog_shut(int device, pml_count_reports *count);
 void pml_backlog_open(int device);
+
+/* What several reports mean for the meter. `pending`: bytes of freed blocks that wait for streams. */
+struct pml_events pml_backlog_sum(const struct pml_report *report, int count, int64_t pending);
 
 #endif

@@ -190,29 +190,6 @@ static void count_block(int device, const struct pml_report *report)
         allocated(device, report->pointer, report->size, report->owner);
 }
 
-static int64_t higher(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* `pending`: bytes of freed blocks that wait for streams. */
-static struct pml_events sum_of(const struct pml_report *report, int count, int64_t pending)
-{
-    int64_t allocated = 0, reserved = 0;
-    struct pml_events sum = {.events = count};
-    for (int i = 0; i < count; i++) {
-        allocated = higher(allocated, report[i].allocated);
-        reserved = higher(reserved, report[i].reserved);
-        sum.gross += report[i].size > 0 ? report[i].size : 0;
-        sum.count += report[i].size > 0;
-    }
-    const struct pml_report *last = &report[count - 1];
-    memcpy(sum.highest, (int64_t[PML_METRICS]){allocated + pending, allocated, reserved}, sizeof sum.highest);
-    memcpy(sum.level, (int64_t[PML_METRICS]){last->allocated + pending, last->allocated, last->reserved},
-           sizeof sum.level);
-    return sum;
-}
-
 /* Whether a value this high would be a new maximum. */
 static bool rises(uint64_t groups, int device, int64_t value)
 {
@@ -227,7 +204,7 @@ static bool rises(uint64_t groups, int device, int64_t value)
 static void count_reports(int device, const struct pml_report *report, int count)
 {
     int64_t pending = pml_pending_bytes(device);
-    struct pml_events sum = sum_of(report, count, pending);
+    struct pml_events sum = pml_backlog_sum(report, count, pending);
     uint64_t groups = pml_holders_groups_open();
     bool each = rises(groups, device, sum.highest[PML_ACTIVE]);
     for (int i = 0; i < count; i++) {
@@ -268,7 +245,7 @@ static void count_now(int device, const struct pml_report *report)
         freed_on_streams(device, report->pointer, -report->size);
     else
         pml_pending_allocated();
-    struct pml_events sum = sum_of(report, 1, pml_pending_bytes(device));
+    struct pml_events sum = pml_backlog_sum(report, 1, pml_pending_bytes(device));
     int64_t value = sum.level[PML_ACTIVE];
     pml_meter_add(device, &sum);
     if (report->size < 0)
