@@ -137,6 +137,11 @@ static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
     Py_XDECREF(old);
 }
 
+PmlHook *pml_hook_of_tracing(const PyThreadState *thread)
+{
+    return thread->c_tracefunc == trace ? (PmlHook *)thread->c_traceobj : NULL;
+}
+
 void pml_hook_install(PmlHook *hook)
 {
     if (!installed(hook))

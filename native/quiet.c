@@ -3,7 +3,8 @@
  * Python 3.11 runs everything several times slower while a trace function is set, also the functions that nobody
  * profiles. Where all profiled functions are decorated, none can begin unseen: its wrapper calls `enter`. So when a
  * profiled frame calls another function, the trace function is taken out, and a *bell* is hung into the callee's frame
- * (its `f_trace`): it is freed with the frame, right when the call ends, and puts the trace function back.
+ * (its `f_trace`): it is freed with the frame, right when the call ends, and puts the trace function back. What is called
+ * from C often is not even seen: the pause is made around the call (quiet_calls.c).
  *
  * A callee that ends by an exception keeps its frame, in the traceback. Then the profiled frame must end with it, or
  * lines would be missed: calls inside `try` or `with` are left loud. A callee whose frame is kept for other reasons (a
@@ -121,15 +122,42 @@ static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, u
     return !failed;
 }
 
+static uint64_t pauses;
+
+/* The innermost profiled frame, if tracing may pause for it. */
+static struct pml_frame *pausing_frame(const PmlHook *hook)
+{
+    struct pml_frame *top = pml_stack_top(&hook->stack);
+    return top && !top->quiet && !hook->below && !hook->state->enabled && !collecting ? top : NULL;
+}
+
+static void pause_tracing(PmlHook *hook, struct pml_frame *top, uint64_t number)
+{
+    top->quiet = hook->depth;
+    top->bell = number;
+    pml_trace_switch(hook->python_thread, NULL, NULL);
+}
+
+uint64_t pml_quiet_call(PmlHook *hook)
+{
+    struct pml_frame *top = pausing_frame(hook);
+    if (!top)
+        return 0;
+    pause_tracing(hook, top, ++pauses);
+    return pauses;
+}
+
 void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
 {
-    static uint64_t bells;
-    struct pml_frame *top = pml_stack_top(&hook->stack);
-    bool possible = top && !top->held && !top->code->loud && !hook->below && !hook->state->enabled && !collecting;
-    PyFrameObject *caller = possible && !(code->co_flags & SUSPENDABLE) ? calling_frame(frame, top) : NULL;
+    struct pml_frame *top = pausing_frame(hook);
+    if (!top)
+        return;
+    pml_quiet_learn(frame, code);
+    bool possible = !top->code->loud && !(code->co_flags & SUSPENDABLE);
+    PyFrameObject *caller = possible ? calling_frame(frame, top) : NULL;
     if (!caller)
         return;
-    uint64_t number = ++bells;
+    uint64_t number = ++pauses;
     if (!hang_bell(hook, frame, code, number)) {
         PyErr_Clear();
         Py_DECREF(caller);
@@ -137,9 +165,7 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
     }
     top->held = (PyObject *)caller;
     top->call = PyFrame_GetLasti(caller);
-    top->quiet = hook->depth;
-    top->bell = number;
-    pml_trace_switch(hook->python_thread, NULL, NULL);
+    pause_tracing(hook, top, number);
 }
 
 /* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept
@@ -188,24 +214,41 @@ void pml_quiet_leaving(PmlHook *hook)
     }
 }
 
+static struct pml_frame *paused_frame(const PmlHook *hook, uint64_t number)
+{
+    for (int i = hook->stack.depth - 1; i >= 0; i--)
+        if (hook->stack.frame[i]->bell == number)
+            return hook->stack.frame[i];
+    return NULL;
+}
+
+static void end_pause(PmlHook *hook, struct pml_frame *frame)
+{
+    bool was_quiet = pml_quiet_now(hook);
+    PyObject *held = frame->held;
+    frame->quiet = 0;
+    frame->bell = 0;
+    frame->held = NULL;
+    if (was_quiet && !pml_quiet_now(hook))
+        pml_hook_resume(hook);
+    Py_XDECREF(held);
+}
+
+void pml_quiet_call_ended(PmlHook *hook, uint64_t number)
+{
+    struct pml_frame *frame = paused_frame(hook, number);
+    if (frame)
+        end_pause(hook, frame);
+}
+
 static void ring(PmlHook *hook, const Bell *bell)
 {
-    for (int i = hook->stack.depth - 1; i >= 0; i--) {
-        struct pml_frame *frame = hook->stack.frame[i];
-        if (frame->bell != bell->number)
-            continue;
-        bool was_quiet = pml_quiet_now(hook);
-        PyObject *held = frame->held;
-        if (!in_time(frame, bell))
-            tell_missed(frame->code);
-        frame->quiet = 0;
-        frame->bell = 0;
-        frame->held = NULL;
-        if (was_quiet && !pml_quiet_now(hook))
-            pml_hook_resume(hook);
-        Py_XDECREF(held);
+    struct pml_frame *frame = paused_frame(hook, bell->number);
+    if (!frame)
         return;
-    }
+    if (!in_time(frame, bell))
+        tell_missed(frame->code);
+    end_pause(hook, frame);
 }
 
 #else

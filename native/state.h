@@ -76,6 +76,9 @@ static inline bool pml_hook_is_here(const PmlHook *hook)
     return now == hook->python_thread && now->thread_id == hook->thread;
 }
 
+/* The hook that traces this thread, or NULL. */
+PmlHook *pml_hook_of_tracing(const PyThreadState *thread);
+
 /* Install the trace function; whatever tracer is there goes below it. */
 void pml_hook_install(PmlHook *hook);
 /* Put it back after a pause. */
@@ -87,6 +90,11 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
 void pml_quiet_frame_opened(struct pml_frame *frame);
 void pml_quiet_leaving(PmlHook *hook);
 void pml_quiet_cut(PmlHook *hook, int depth);
+/* A pause around one call, where tracing may pause: its number, or 0. It needs `ended`. */
+uint64_t pml_quiet_call(PmlHook *hook);
+void pml_quiet_call_ended(PmlHook *hook, uint64_t number);
+/* quiet_calls.c: make such pauses around the calls that C makes of this function. */
+void pml_quiet_learn(PyFrameObject *frame, PyCodeObject *code);
 PyObject *pml_quiet_collector(PyObject *module, PyObject *args);
 extern PyType_Spec pml_bell_spec;
 

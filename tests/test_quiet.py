@@ -354,3 +354,174 @@ report(notes=len(notes()), complete=hits.get("last = i") == 4)
         tmp_path,
     )
     assert values["complete"] or values["notes"] == 1
+
+
+# ---- calls that C makes: `__call__`, `__getattr__`, functions given to builtins (native/quiet_calls.c) ----
+
+CALLED = """
+class Layer:
+    def __init__(self, size):
+        self.size = size
+    def __call__(self, fail=False):
+        seen.append(traced())
+        block = Block(self.size)
+        if fail:
+            raise KeyError(self.size)
+        return block
+    def __getattr__(self, name):
+        if name == "missing":
+            raise AttributeError(name)
+        seen.append(traced())
+        return inner if name == "inner" else name
+    def __len__(self):
+        kept.append(sys._getframe())
+        return 3
+seen, kept = [], []
+"""
+
+
+def test_calls_from_c_are_not_traced_and_lines_after_them_are(tmp_path):
+    values = run(
+        CALLED
+        + """
+layer = Layer(100)
+@profile
+def f():
+    for _ in range(5):
+        layer.name
+        block = layer()
+        layer.other; block = layer(); layer.third
+        more = sorted([3, 1, 2], key=key)
+    return len(seen)
+def key(x):
+    seen.append(traced())
+    return -x
+count = f()
+report(table=table("f"), seen=sum(seen), count=count, notes=notes())
+""",
+        tmp_path,
+    )
+    assert values["table"] == {
+        "def f():": 0,
+        "for _ in range(5):": 6,
+        "layer.name": 5,
+        "block = layer()": 5,
+        "layer.other; block = layer(); layer.third": 5,
+        "more = sorted([3, 1, 2], key=key)": 5,
+        "return len(seen)": 1,
+    }
+    assert (values["seen"], values["count"], values["notes"]) == (0, 5 * (1 + 1 + 3 + 3), [])
+
+
+def test_their_exceptions_and_kept_frames_cost_no_lines(tmp_path):
+    values = run(
+        CALLED
+        + """
+layer = Layer(100)
+@profile
+def f(last):
+    try:
+        layer(fail=True)
+    except KeyError as error:
+        kept.append(error)
+    hasattr(layer, "missing")
+    getattr(layer, "missing", None)
+    len(layer)
+    if last:
+        layer(True)
+    return 1
+for _ in range(4):
+    f(False)
+before = table("f")
+try:
+    f(True)
+except KeyError:
+    pass
+after = table("f")
+report(before=before, after=after, gone=sys.gettrace() is None, traced=sum(seen))
+""",
+        tmp_path,
+    )
+    lines = ("layer(fail=True)", "kept.append(error)", 'hasattr(layer, "missing")', "len(layer)", "if last:")
+    assert [values["before"][code] for code in lines] == [4] * 5
+    assert [values["after"][code] for code in lines] == [5] * 5 and values["after"]["layer(True)"] == 1
+    assert values["before"]["return 1"] == 4 and values["after"]["return 1"] == 4
+    assert values["gone"] and values["traced"] <= 1
+
+
+def test_profiled_functions_inside_them_are_seen(tmp_path):
+    values = run(
+        CALLED
+        + """
+import threading
+@profile
+def inner(depth):
+    block = Block(10)
+    if depth:
+        return Deep()(depth - 1)
+    return sys.gettrace() is not None
+class Deep:
+    def __call__(self, depth):
+        return layer.inner(depth)
+layer = Layer(1)
+@profile
+def outer():
+    first = Deep()(2)
+    second = Deep()(2)
+    return first, second
+result = outer()
+thread = threading.Thread(target=lambda: seen.append(Deep()(0)))
+thread.start(); thread.join()
+inner_table = table("inner")
+report(result=result, inner=inner_table, outer=table("outer"), on_thread=seen[-1], gone=sys.gettrace() is None)
+late = Deep.__call__
+Deep.__call__ = profile(late)
+outer()
+report(late=table("Deep.__call__"), inner_after=table("inner"))
+""",
+        tmp_path,
+    )
+    assert values["result"] == [True, True] and values["gone"] and values["on_thread"]
+    assert values["inner"]["block = Block(10)"] == 7 and values["inner"]["return sys.gettrace() is not None"] == 3
+    assert values["outer"]["second = Deep()(2)"] == 1 and values["outer"]["return first, second"] == 1
+    assert values["late"]["return layer.inner(depth)"] == 6 and values["inner_after"]["block = Block(10)"] == 13
+
+
+def test_a_fork_and_another_tracer_inside_them(tmp_path):
+    values = run(
+        """
+import os
+class Forks:
+    def __call__(self, how):
+        if how == "fork":
+            child = os.fork()
+            if child == 0:
+                return "child"
+            os.waitpid(child, 0)
+        elif how == "tracer":
+            sys.settrace(lambda *event: None)
+        return how
+calls = Forks()
+@profile
+def f(how):
+    calls("")
+    result = calls(how)
+    after = sys.gettrace()
+    return result, after is not None
+f("")
+f("")
+answer = f("fork")
+if answer[0] == "child":
+    report(child=[answer[1], sys.gettrace() is None])
+    os._exit(0)
+report(parent=answer, table=table("f"))
+f("tracer")
+tracer = sys.gettrace()
+sys.settrace(None)
+report(again=f(""), interrupted=[n for p in decorators._profilers for n in p.records().notes if "tracer" in n] != [])
+""",
+        tmp_path,
+    )
+    assert values["child"] == [False, True] and values["parent"] == ["fork", True]
+    assert values["table"]["return result, after is not None"] == 3
+    assert values["again"] == ["", True] and values["interrupted"]
