@@ -189,6 +189,14 @@ static void leave(PmlHook *hook, int entries)
         restore_tracing(hook, was_quiet);
 }
 
+/* Entries below the innermost ones go: pauses are counted from there. */
+static void lower_pauses(PmlHook *hook, int entries)
+{
+    for (int i = 0; i < hook->stack.depth; i++)
+        if (hook->stack.frame[i]->quiet)
+            hook->stack.frame[i]->quiet -= entries;
+}
+
 /* What another thread decided for this one is done here. True if the hook is gone. */
 static bool catch_up(PmlHook *hook)
 {
@@ -198,8 +206,10 @@ static bool catch_up(PmlHook *hook)
         hook->adopted = false;
         entries++;
     }
-    if (entries)
+    if (entries) {
+        lower_pauses(hook, entries);
         leave(hook, entries);
+    }
     return hook->depth == 0;
 }
 

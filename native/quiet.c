@@ -87,15 +87,11 @@ static bool covered(PyCodeObject *code, int instruction)
     return false;
 }
 
-/* The profiled frame, if it makes this call itself and cannot handle its exceptions: a new reference, or NULL. */
-static PyFrameObject *calling_frame(PyFrameObject *frame, const struct pml_frame *top)
+/* Whether an exception of the call that the profiled frame makes would be handled there. */
+static bool catches(const struct pml_frame *top)
 {
-    PyFrameObject *caller = PyFrame_GetBack(frame);
     PyCodeObject *code = (PyCodeObject *)(uintptr_t)top->code->key;
-    if (caller && caller == top->id && !covered(code, PyFrame_GetLasti(caller) / (int)sizeof(_Py_CODEUNIT)))
-        return caller;
-    Py_XDECREF(caller);
-    return NULL;
+    return covered(code, PyFrame_GetLasti((PyFrameObject *)(uintptr_t)top->id) / (int)sizeof(_Py_CODEUNIT));
 }
 
 /* The last one that was freed is used again. */
@@ -124,11 +120,13 @@ static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, u
 
 static uint64_t pauses;
 
-/* The innermost profiled frame, if tracing may pause for it. */
-static struct pml_frame *pausing_frame(const PmlHook *hook)
+/* The innermost profiled frame, if it is the one that calls, and tracing may pause for it. */
+static struct pml_frame *pausing_frame(const PmlHook *hook, const PyFrameObject *caller)
 {
     struct pml_frame *top = pml_stack_top(&hook->stack);
-    return top && !top->quiet && !hook->below && !hook->state->enabled && !collecting ? top : NULL;
+    bool possible = top && top->id == caller && !top->quiet && !hook->below && !hook->state->enabled && !collecting;
+    bool settled = !hook->leaving && !hook->adopted; /* else the hook's depth is about to change */
+    return possible && settled ? top : NULL;
 }
 
 static void pause_tracing(PmlHook *hook, struct pml_frame *top, uint64_t number)
@@ -140,32 +138,35 @@ static void pause_tracing(PmlHook *hook, struct pml_frame *top, uint64_t number)
 
 uint64_t pml_quiet_call(PmlHook *hook)
 {
-    struct pml_frame *top = pausing_frame(hook);
+    struct pml_frame *top = pausing_frame(hook, PyEval_GetFrame());
     if (!top)
         return 0;
     pause_tracing(hook, top, ++pauses);
     return pauses;
 }
 
-void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
+static void begin_pause(PmlHook *hook, struct pml_frame *top, PyFrameObject *frame, PyCodeObject *code)
 {
-    struct pml_frame *top = pausing_frame(hook);
-    if (!top)
-        return;
-    pml_quiet_learn(frame, code);
-    bool possible = !top->code->loud && !(code->co_flags & SUSPENDABLE);
-    PyFrameObject *caller = possible ? calling_frame(frame, top) : NULL;
-    if (!caller)
-        return;
     uint64_t number = ++pauses;
     if (!hang_bell(hook, frame, code, number)) {
         PyErr_Clear();
-        Py_DECREF(caller);
         return;
     }
-    top->held = (PyObject *)caller;
-    top->call = PyFrame_GetLasti(caller);
+    top->held = Py_NewRef((PyObject *)(uintptr_t)top->id);
+    top->call = PyFrame_GetLasti((PyFrameObject *)top->held);
     pause_tracing(hook, top, number);
+}
+
+void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
+{
+    PyFrameObject *caller = PyFrame_GetBack(frame);
+    struct pml_frame *top = pausing_frame(hook, caller);
+    if (top) {
+        pml_quiet_learn(frame, code);
+        if (!top->code->loud && !(code->co_flags & SUSPENDABLE) && !catches(top))
+            begin_pause(hook, top, frame, code);
+    }
+    Py_XDECREF(caller);
 }
 
 /* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept

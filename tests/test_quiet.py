@@ -525,3 +525,55 @@ report(again=f(""), interrupted=[n for p in decorators._profilers for n in p.rec
     assert values["child"] == [False, True] and values["parent"] == ["fork", True]
     assert values["table"]["return result, after is not None"] == 3
     assert values["again"] == ["", True] and values["interrupted"]
+
+
+@pytest.mark.parametrize("how", ["adopted", "entered"])
+def test_a_line_profiler_is_disabled_elsewhere_in_the_middle_of_a_line(tmp_path, how):
+    """The hook's depth falls from below while a call that C makes is about to pause tracing."""
+    values = run(
+        f"""
+import threading
+started, gate, ready = threading.Semaphore(0), threading.Semaphore(0), []
+@profile
+def inner(n):
+    block = Block(n)
+    return block
+class Calls:
+    def __call__(self):
+        return inner(2)
+calls = Calls()
+@profile
+def work():
+    a = Block(1)
+    x = started.release(), gate.acquire(), calls()
+    b = Block(4)
+    y = calls()
+    return a, b
+other = LineProfiler(lambda: None)
+def body():
+    {"other.enable()" if how == "entered" else "pass"}
+    work()
+gate.release()
+work()
+{"other.enable()" if how == "adopted" else "pass"}
+thread = threading.Thread(target=body)
+started = threading.Semaphore(0)
+thread.start()
+started.acquire()
+other.disable()
+gate.release()
+thread.join()
+report(work=table("work"), inner=table("inner"), notes=[n for p in decorators._profilers for n in p.records().notes])
+""",
+        tmp_path,
+    )
+    lines = (
+        "a = Block(1)",
+        "x = started.release(), gate.acquire(), calls()",
+        "b = Block(4)",
+        "y = calls()",
+        "return a, b",
+    )
+    assert [values["work"][code] for code in lines] == [2] * 5
+    assert values["inner"]["block = Block(n)"] == values["inner"]["return block"] == 4
+    assert values["notes"] == []
