@@ -1,6 +1,5 @@
-/* Reports that wait to be counted (see backlog.h): a ring a device. It begins anew whenever it is empty, so that few reports
- * use little of it. There is room for a backward pass: one thread then counts all, and what it needs for that stays in the
- * cache of one processor.
+/* Reports that wait to be counted (see backlog.h): two arrays a device, one to write while the other is counted. There is room
+ * for a backward pass: one thread then counts all, and what it needs for that stays in the cache of one processor.
  */
 #include "backlog.h"
 
@@ -12,10 +11,10 @@
 #define ROOM 1024
 
 static struct backlog {
-    _Atomic bool gate;
-    _Atomic unsigned end;   /* written with the gate held */
-    _Atomic unsigned begin; /* written with the device locked */
-    struct pml_report report[ROOM];
+    _Atomic bool gate; /* held for the next two */
+    int written;       /* which array is written */
+    int count;         /* how many are in it */
+    struct pml_report report[2][ROOM]; /* the other one belongs to who has locked the device */
 } backlogs[PML_MAX_DEVICES];
 
 _Atomic uint64_t pml_backlog_devices;
@@ -41,59 +40,47 @@ bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allo
 {
     struct backlog *backlog = &backlogs[device];
     close_gate(backlog);
-    unsigned end = atomic_load_explicit(&backlog->end, memory_order_relaxed);
-    bool room = end - atomic_load_explicit(&backlog->begin, memory_order_acquire) < ROOM;
+    bool room = backlog->count < ROOM;
     if (room) {
         struct pml_owner *owner = owned ? pml_place_owner() : NULL;
-        backlog->report[end % ROOM] = (struct pml_report){pointer, size, allocated, reserved, owner};
-        atomic_store_explicit(&backlog->end, end + 1, memory_order_release);
+        backlog->report[backlog->written][backlog->count++] =
+            (struct pml_report){pointer, size, allocated, reserved, owner};
         note_waiting(device);
     }
     open_gate(backlog);
     return room;
 }
 
-/* Where the reports end now. Empty: it begins anew. The gate is held. */
-static unsigned end_of(struct backlog *backlog, int device)
+/* The other array is written from now on. The gate is held. Gives what is in this one. */
+static const struct pml_report *turn(struct backlog *backlog, int device, int *count)
 {
-    unsigned end = atomic_load_explicit(&backlog->end, memory_order_relaxed);
-    if (end == atomic_load_explicit(&backlog->begin, memory_order_relaxed)) {
-        atomic_fetch_and_explicit(&pml_backlog_devices, ~(UINT64_C(1) << device), memory_order_relaxed);
-        atomic_store_explicit(&backlog->begin, 0, memory_order_relaxed);
-        atomic_store_explicit(&backlog->end, 0, memory_order_relaxed);
-        end = 0;
-    }
-    return end;
-}
-
-static void count_until(struct backlog *backlog, int device, unsigned end, pml_count_reports *count)
-{
-    unsigned i = atomic_load_explicit(&backlog->begin, memory_order_relaxed);
-    while (i != end) {
-        unsigned to_edge = ROOM - i % ROOM, many = end - i < to_edge ? end - i : to_edge;
-        count(device, &backlog->report[i % ROOM], (int)many);
-        i += many;
-        atomic_store_explicit(&backlog->begin, i, memory_order_release);
-    }
+    const struct pml_report *reports = backlog->report[backlog->written];
+    *count = backlog->count;
+    backlog->written ^= 1;
+    backlog->count = 0;
+    atomic_fetch_and_explicit(&pml_backlog_devices, ~(UINT64_C(1) << device), memory_order_relaxed);
+    return reports;
 }
 
 void pml_backlog_take(int device, pml_count_reports *count)
 {
     struct backlog *backlog = &backlogs[device];
-    for (int time = 0; time < 2; time++) { /* the second: what came meanwhile, most often nothing */
-        close_gate(backlog);
-        unsigned end = end_of(backlog, device);
-        open_gate(backlog);
-        count_until(backlog, device, end, count);
-    }
+    int many;
+    close_gate(backlog);
+    const struct pml_report *reports = turn(backlog, device, &many);
+    open_gate(backlog);
+    if (many)
+        count(device, reports, many);
 }
 
 void pml_backlog_shut(int device, pml_count_reports *count)
 {
     struct backlog *backlog = &backlogs[device];
+    int many;
     close_gate(backlog);
-    count_until(backlog, device, end_of(backlog, device), count);
-    end_of(backlog, device);
+    const struct pml_report *reports = turn(backlog, device, &many);
+    if (many)
+        count(device, reports, many);
 }
 
 void pml_backlog_open(int device)

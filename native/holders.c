@@ -22,7 +22,7 @@ struct device {
     pthread_mutex_t mutex;
     struct pml_owned_table blocks;
     struct held *held; /* by the owner's index */
-    int helds;
+    _Atomic int helds;
     uint64_t peaks; /* counts the new maxima of all pictures, from 1 */
 };
 
@@ -290,7 +290,8 @@ int64_t pml_holders_begin(int device, const struct pml_owner *owner)
 {
     if (!followed(device))
         return -1;
-    if (atomic_load_explicit(&owner->index, memory_order_relaxed) < 0)
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    if (index < 0 || index >= atomic_load_explicit(&devices[device].helds, memory_order_relaxed))
         return 0;
     pml_holders_lock(device);
     struct held *held = held_by(device, owner);
