@@ -12,12 +12,14 @@
 
 #define ROUNDS 60
 #define EVENTS 20000
+#define A_LINE 8 /* events between two looks, as the lines of a training step have */
 
 static char key;
 static struct pml_recorder recorder[2];
 static struct pml_subscriber subscriber[2];
 static struct pml_picture picture[2] = {{.group = -1}, {.group = -1}};
 static int64_t level;
+static unsigned reports;
 
 static double now(void)
 {
@@ -34,15 +36,9 @@ static void report(const void *pointer, int64_t size, bool with_holders)
         pml_meter_set(1, size, totals);
         return;
     }
-    pml_holders_lock(1);
-    if (size < 0)
-        pml_holders_freed_on_streams(1, pointer, -size);
-    pml_meter_set(1, size, totals);
-    if (size > 0)
-        pml_holders_allocated(1, pointer, size, level);
-    else
-        pml_holders_value(1, level);
-    pml_holders_unlock(1);
+    pml_holders_reported(1, pointer, size, level, 1 << 30);
+    if (++reports % A_LINE == 0)
+        pml_holders_catch_up();
 }
 
 /* `live` blocks at a time, the oldest freed first. */
