@@ -51,36 +51,30 @@ bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allo
     return room;
 }
 
-/* The other array is written from now on. The gate is held. Gives what is in this one. */
-static const struct pml_report *turn(struct backlog *backlog, int device, int *count)
+/* The other array is written from now on, and what is in this one is counted: with the gate shut, or open again. */
+static void take(int device, pml_count_reports *count, bool shut)
 {
+    struct backlog *backlog = &backlogs[device];
+    close_gate(backlog);
     const struct pml_report *reports = backlog->report[backlog->written];
-    *count = backlog->count;
+    int many = backlog->count;
     backlog->written ^= 1;
     backlog->count = 0;
     atomic_fetch_and_explicit(&pml_backlog_devices, ~(UINT64_C(1) << device), memory_order_relaxed);
-    return reports;
+    if (!shut)
+        open_gate(backlog);
+    if (many)
+        count(device, reports, many);
 }
 
 void pml_backlog_take(int device, pml_count_reports *count)
 {
-    struct backlog *backlog = &backlogs[device];
-    int many;
-    close_gate(backlog);
-    const struct pml_report *reports = turn(backlog, device, &many);
-    open_gate(backlog);
-    if (many)
-        count(device, reports, many);
+    take(device, count, false);
 }
 
 void pml_backlog_shut(int device, pml_count_reports *count)
 {
-    struct backlog *backlog = &backlogs[device];
-    int many;
-    close_gate(backlog);
-    const struct pml_report *reports = turn(backlog, device, &many);
-    if (many)
-        count(device, reports, many);
+    take(device, count, true);
 }
 
 void pml_backlog_open(int device)

@@ -11,14 +11,13 @@
 
 static PyObject *call(PyObject *function, PyObject *const *args, size_t count, PyObject *names)
 {
-    const PyThreadState *thread = PyThreadState_Get();
-    PmlHook *hook = pml_hook_of_tracing(thread);
-    if (!hook || pml_codemap_find(PyFunction_GET_CODE(function)))
+    PmlHook *hook = pml_hook_of_tracing(PyThreadState_Get());
+    uint64_t number = hook && !pml_codemap_find(PyFunction_GET_CODE(function)) ? pml_quiet_call(hook) : 0;
+    if (!number)
         return _PyFunction_Vectorcall(function, args, count, names);
-    uint64_t number = pml_quiet_call(hook);
     Py_INCREF(hook);
     PyObject *result = _PyFunction_Vectorcall(function, args, count, names);
-    if (number && pml_hook_is_here(hook))
+    if (pml_hook_is_here(hook))
         pml_quiet_call_ended(hook, number);
     Py_DECREF(hook);
     return result;
