@@ -34,6 +34,25 @@ static PyObject *leave(PyObject *module, PyObject *hook)
     Py_RETURN_NONE;
 }
 
+/* The last thing that a wrapper does before its call: the hook goes into `entered[0]`, and the argument comes back. Little is
+ * then traced that nobody profiles. */
+static PyObject *enter_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) == 0) {
+        PyErr_SetString(PyExc_TypeError, "enter_call: a list of at least one item, and an argument");
+        return NULL;
+    }
+    PyList_SetItem(args[0], 0, enter(module, NULL));
+    return Py_NewRef(args[1]);
+}
+
+static PyObject *leave_call(PyObject *module, PyObject *entered)
+{
+    if (PyList_CheckExact(entered) && PyList_GET_SIZE(entered))
+        return leave(module, PyList_GET_ITEM(entered, 0));
+    Py_RETURN_NONE;
+}
+
 static PyObject *adopt_thread(PyObject *module, PyObject *unused)
 {
     if (pml_hook_adopt(pml_state_of(module)) < 0)
@@ -177,6 +196,9 @@ static PyObject *after_fork_child(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"enter", enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
+    {"enter_call", (PyCFunction)(void (*)(void))enter_call, METH_FASTCALL,
+     "enter_call(entered, argument): `enter`, with the hook in entered[0]; returns the argument."},
+    {"leave_call", leave_call, METH_O, "`leave` the hook that `enter_call` put into entered[0], if it did."},
     {"leave", leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
     {"adopt_thread", adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
     {"follow_new_threads", follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},

@@ -28,11 +28,11 @@ _HEAD = """\
 """
 _SHAPE = "_pml_call = _pml_shape({positional}, {names})"
 _PLAIN = """\
-    _pml_hook = _pml_enter()
+    _pml_entered = [None]
     try:
-        return {call}
+        return {entered_call}
     finally:
-        _pml_leave(_pml_hook)
+        _pml_leave(_pml_entered)
 """
 _GENERATOR = """\
     try:
@@ -119,13 +119,14 @@ _OVER = (_ for _ in ())
 
 def bracket(
     function: FunctionType,
-    enter: Callable[[], Any],
-    leave: Callable[[Any], None],
+    enter: Callable[[list[Any], Any], Any],
+    leave: Callable[[list[Any]], None],
     finished: Callable[[], None],
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    A plain function is run between `enter` and `leave`. The others call `finished` at their end; what they do between
+    A plain function is run between `enter` and `leave`: `enter(entered, argument)` is called last before the call and gives
+    the argument back, `leave(entered)` afterwards; `entered` is a list of one item. The others call `finished` at their end; what they do between
     suspensions is enclosed by the engine's own pair.
     """
     namespace: dict[str, Any] = {
@@ -204,12 +205,16 @@ class _Parameters:
 
     def taken_whole(self) -> dict[str, str]:
         take = "_pml_arguments.pop()"
-        call = [take for _ in self.positional] + [f"*{take}" for _ in self.star]
-        call += [f"{name}={take}" for name in self.keyword] + [f"**{take}" for _ in self.double]
+        marks = [""] * len(self.positional) + ["*"] * len(self.star)
+        marks += [f"{name}=" for name in self.keyword] + ["**"] * len(self.double)
+        call = [mark + take for mark in marks]
+        entered = [*call[:-1], f"{marks[-1]}_pml_enter(_pml_entered, {take})"] if call else []
+        function = "_pml_function" if call else "_pml_enter(_pml_entered, _pml_function)"
         return {
             "reversed": ", ".join(reversed(self.names)),
             "shape": "",
             "call": f"_pml_function({', '.join(call)})",
+            "entered_call": f"{function}({', '.join(entered)})",
         }
 
     def taken_apart(self) -> dict[str, str]:
@@ -222,4 +227,5 @@ class _Parameters:
             "reversed": ", ".join(backwards),
             "shape": _SHAPE.format(positional=count, names=names),
             "call": "_pml_call(_pml_function, _pml_arguments)",
+            "entered_call": "_pml_call(_pml_function, _pml_arguments, _pml_enter, _pml_entered)",
         }

@@ -97,7 +97,7 @@ def clear_global_line_profiler() -> None:
 
 def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return brackets.bracket(function, _native.enter, _native.leave, _nothing)
+    return brackets.bracket(function, _native.enter_call, _native.leave_call, _nothing)
 
 
 def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
@@ -119,15 +119,17 @@ class _Printer:
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
 
-    def enter(self) -> Any:
+    def enter(self, entered: list[Any], argument: Any) -> Any:
+        entered.append(self)
         self._thread.depth = getattr(self._thread, "depth", 0) + 1
-        return _native.enter()
+        return _native.enter_call(entered, argument)
 
-    def leave(self, hook: Any) -> None:
-        _native.leave(hook)
-        self._thread.depth -= 1
-        if self._thread.depth == 0:
-            self.count()
+    def leave(self, entered: list[Any]) -> None:
+        _native.leave_call(entered)
+        if entered[1:]:  # else the call was interrupted before it began
+            self._thread.depth -= 1
+            if self._thread.depth == 0:
+                self.count()
 
     def restart(self) -> None:
         """In the child of a fork: another thread may have held the lock."""

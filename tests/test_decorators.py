@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 
 import pytest
 from program_support import Block, allocate, decorated, free, hits, level, lines
 from run_program import cells, run_program, titles
 
-from pytorch_memlab_c import LineProfiler, decorators, profile, profile_every
+from pytorch_memlab_c import LineProfiler, _native, decorators, profile, profile_every
 
 # ---- profile: printed once, however the process ends ----
 
@@ -557,3 +558,33 @@ def test_the_same_function_shown_in_two_ways_has_two_profilers():
     before = len(decorators._profilers)
     profile(f), profile(f, columns="hits"), profile(f, device="cpu"), profile(f)
     assert len(decorators._profilers) == before + 3
+
+
+def test_the_hook_is_installed_as_the_last_argument_passes_through():
+    before, entered, argument = sys.gettrace(), [None], object()
+    passed = _native.enter_call(entered, argument)
+    during = sys.gettrace()
+    _native.leave_call(entered)
+    assert passed is argument
+    assert during is entered[0] is not None
+    assert sys.gettrace() is before
+    _native.leave_call([None])  # a call that was interrupted before
+    with pytest.raises(TypeError):
+        _native.enter_call((), argument)
+
+
+@pytest.mark.parametrize("shape", ["no arguments", "positional", "keyword only", "star", "double", "all"])
+def test_calls_of_every_shape_are_counted_and_leave_the_trace_function_as_it_was(shape, capsys):
+    functions = {
+        "no arguments": (lambda: 1, (), {}),
+        "positional": (lambda a, b: a + b, (1, 2), {}),
+        "keyword only": (lambda *, a: a, (), {"a": 1}),
+        "star": (lambda *a: a, (1, 2), {}),
+        "double": (lambda **a: a, (), {"x": 1}),
+        "all": (lambda a, *b, c, **d: (a, b, c, d), (1, 2), {"c": 3, "d": 4}),
+    }
+    function, args, kwargs = functions[shape]
+    every, before = profile_every(2)(function), sys.gettrace()
+    assert [every(*args, **kwargs) for _ in range(4)] == [function(*args, **kwargs)] * 4
+    assert sys.gettrace() is before
+    assert capsys.readouterr().out.count("## test_calls") == 2
