@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/line_overhead.py [--quick]
 Needs the CUDA build of PyTorch and, for the peer's column, `pip install pytorch_memlab==0.3.2`.
-A line's figures are processor time, the best of interleaved rounds; a step's are medians. Absolute times are this
+A line's figures are processor time, the median of interleaved rounds; a step's are medians. Absolute times are this
 machine's; compare the ratios, and leave the machine idle meanwhile.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 import pytorch_memlab_c
-from pytorch_memlab_c import decorators, simulate
+from pytorch_memlab_c import _native, decorators, simulate
 
 simulate.enable("a100-80gb")
 
@@ -73,10 +73,13 @@ def peer_profiled(function: Callable[[int], Any]) -> Callable[[int], Any] | None
 
 
 def per_line(function: Callable[[int], Any], run: Callable[[int], Any], n: int, lines: int, rounds: int) -> float:
-    """Extra nanoseconds a line: the best profiled round against the best plain one."""
-    times = [(seconds(function, n), seconds(run, n)) for _ in range(rounds)]
-    plain, profiled = (min(column) for column in zip(*times))
-    return (profiled - plain) / (n * lines) * 1e9
+    """Extra nanoseconds a line: the median over pairs of a plain round and a profiled one."""
+    extra = []
+    for turn in range(rounds):
+        pair = (function, run) if turn % 2 else (run, function)
+        taken = {which: seconds(which, n) for which in pair}
+        extra.append(taken[run] - taken[function])
+    return statistics.median(extra) / (n * lines) * 1e9
 
 
 def compare_lines(name: str, function: Callable[[int], Any], n: int, rounds: int) -> None:
@@ -86,7 +89,7 @@ def compare_lines(name: str, function: Callable[[int], Any], n: int, rounds: int
     if peer is None:
         print(f"{name:42} {ours:9.0f} ns a line   (pytorch_memlab is not installed)")
         return
-    theirs = per_line(function, peer, max(n // 100, 200), lines, 3)
+    theirs = per_line(function, peer, 200, lines, 3)
     print(f"{name:42} {ours:9.0f} ns a line   peer {theirs:9.0f} ns   {theirs / ours:7.0f} times cheaper")
 
 
@@ -102,7 +105,7 @@ def compare_allocation(n: int, rounds: int) -> None:
     if peer is None or idle is None:
         print(f"{name:42} {ours:9.0f} ns a line   (pytorch_memlab is not installed)")
         return
-    theirs = both(peer, idle, max(n // 100, 200), 3)
+    theirs = both(peer, idle, 200, 3)
     print(f"{name:42} {ours:9.0f} ns a line   peer {theirs:9.0f} ns   {theirs / ours:7.0f} times cheaper")
 
 
@@ -142,6 +145,7 @@ def step_times(examples: list[Any], device: str, steps: int) -> list[list[float]
             example.train_step(*part)
             if step >= 4:  # the first ones fill caches
                 taken.append(time.perf_counter() - start)
+            _native.devices_used()  # counts what the step's end reported: not in the next one's time
     return times
 
 
@@ -176,8 +180,8 @@ def main() -> None:
     gc.disable()  # its runs would fall on one side or the other by chance
     print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, simulated GPU: {torch.cuda.get_device_name()}")
     compare_elsewhere(200_000, rounds)
-    compare_lines("a line that allocates nothing", nothing, 200_000, rounds)
-    compare_allocation(40_000, rounds)
+    compare_lines("a line that allocates nothing", nothing, 20_000, rounds * 15)
+    compare_allocation(3_000, rounds * 30)
     compare_step(rounds * 3)
     atexit.unregister(decorators._print_all)  # the tables are not wanted here
 

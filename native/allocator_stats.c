@@ -94,14 +94,18 @@ static int64_t growth(int64_t *last, int64_t now)
 static void observe(PyObject *nested, int slot)
 {
     static int64_t gross[PML_MAX_DEVICES], count[PML_MAX_DEVICES];
-    struct pml_levels now;
+    struct pml_levels now, before;
     int64_t peak[PML_METRICS];
-    pml_meter_read(slot, &now);
-    now.gross += growth(&gross[slot], statistic(nested, "allocated_bytes", "allocated"));
-    now.count += growth(&count[slot], statistic(nested, "allocation", "allocated"));
+    now.gross = growth(&gross[slot], statistic(nested, "allocated_bytes", "allocated"));
+    now.count = growth(&count[slot], statistic(nested, "allocation", "allocated"));
     read_levels(nested, "current", now.level);
     read_levels(nested, "peak", peak);
+    pml_holders_lock(slot);
+    pml_meter_read(slot, &before);
+    now.gross += before.gross;
+    now.count += before.count;
     pml_meter_observe(slot, &now, peak);
+    pml_holders_unlock(slot);
 }
 
 static void correct(PyObject *nested, int slot)
@@ -189,22 +193,30 @@ static bool in_doubt(void)
     return false;
 }
 
-/* A segment ends or begins: bring the meter up to the truth and fold it into the open windows. */
-void pml_settle(struct pml_state *state, bool sample)
+/* What events do not tell. Nothing is read if nothing happened since the last time. */
+PML_SELDOM static void look_closer(struct pml_statistics *s, bool sample)
 {
-    struct pml_statistics *s = &state->statistics;
     pml_holders_catch_up();
     uint64_t ticks = pml_meter_ticks();
     sample = sample && ticks != s->sampled;
-    if (ticks == pml_meter.folded && !sample && !s->only)
+    if (ticks == s->looked && !sample && !s->only)
         return;
+    s->touches = pml_meter_touches();
     pml_pending_allocated(); /* whatever was recorded on this thread by now was not part of a free */
     bool released = pml_events_take_released();
-    if (s->only || sample || released)
-        read_devices(s, sample, true);
-    else if (in_doubt())
-        read_devices(s, false, false);
-    pml_meter_fold();
+    bool all = s->only || sample || released;
+    if (all || in_doubt())
+        read_devices(s, sample, all);
+    s->looked = pml_meter_ticks();
+}
+
+/* A segment ends or begins: bring the meter up to the truth and fold it into the open windows. */
+PML_OFTEN void pml_settle(struct pml_state *state, bool sample)
+{
+    struct pml_statistics *s = &state->statistics;
+    if (sample || s->only || pml_pending_in_use() || pml_meter_touches() != s->touches)
+        look_closer(s, sample);
+    pml_holders_fold();
 }
 
 /* ---- for Python ---- */

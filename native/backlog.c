@@ -1,85 +1,87 @@
-/* Reports that wait to be counted (see backlog.h): two arrays a device, one to write while the other is counted. There is room
- * for a backward pass: one thread then counts all, and what it needs for that stays in the cache of one processor.
- */
+/* Reports that wait to be counted (see backlog.h): a ring a device, with one writer and one reader at a time. */
 #include "backlog.h"
-
-#include <sched.h>
-#include <string.h>
 
 #include "places.h"
 
-#define ROOM 1024
+struct pml_backlog pml_backlog[PML_MAX_DEVICES];
 
-static struct backlog {
-    _Atomic bool gate; /* held for the next two */
-    int written;       /* which array is written */
-    int count;         /* how many are in it */
-    struct pml_report report[2][ROOM]; /* the other one belongs to who has locked the device */
-} backlogs[PML_MAX_DEVICES];
-
-_Atomic uint64_t pml_backlog_devices;
-
-static void close_gate(struct backlog *backlog)
+static struct pml_report *at(struct pml_backlog *backlog, uint64_t number)
 {
-    while (atomic_exchange_explicit(&backlog->gate, true, memory_order_acquire))
-        sched_yield();
+    return &backlog->report[(number - backlog->first) % PML_BACKLOG_ROOM];
 }
 
-static void open_gate(struct backlog *backlog)
+/* Where the next report goes; NULL: no room. */
+static inline struct pml_report *next_place(int device)
 {
-    atomic_store_explicit(&backlog->gate, false, memory_order_release);
+    struct pml_backlog *backlog = &pml_backlog[device];
+    uint64_t written = atomic_load_explicit(&backlog->written, memory_order_relaxed);
+    uint64_t waiting = written - atomic_load_explicit(&backlog->counted, memory_order_acquire);
+    if (waiting == PML_BACKLOG_ROOM)
+        return NULL;
+    if (waiting == 0)
+        backlog->first = written;
+    if (device >= pml_meter_devices())
+        pml_meter_expect(device);
+    return at(backlog, written);
 }
 
-static void note_waiting(int device)
+static inline void note_written(struct pml_backlog *backlog)
 {
-    if (!(pml_backlog_waiting() >> device & 1))
-        atomic_fetch_or_explicit(&pml_backlog_devices, UINT64_C(1) << device, memory_order_relaxed);
+    uint64_t written = atomic_load_explicit(&backlog->written, memory_order_relaxed);
+    atomic_store_explicit(&backlog->written, written + 1, memory_order_release);
 }
 
-bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved, bool owned)
+__attribute__((noinline)) static void write_waiting_line(struct pml_backlog *backlog, struct pml_report *report)
 {
-    struct backlog *backlog = &backlogs[device];
-    close_gate(backlog);
-    bool room = backlog->count < ROOM;
-    if (room) {
-        struct pml_owner *owner = owned ? pml_place_owner() : NULL;
-        backlog->report[backlog->written][backlog->count++] =
-            (struct pml_report){pointer, size, allocated, reserved, owner};
-        note_waiting(device);
+    pml_lock_take(&backlog->gate);
+    report->owner = pml_place_waiting_line();
+    note_written(backlog);
+    pml_lock_give(&backlog->gate);
+}
+
+PML_OFTEN bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
+                               bool owned)
+{
+    struct pml_report *report = next_place(device);
+    bool waits = false;
+    if (!report)
+        return false;
+    report->pointer = pointer;
+    report->size = size;
+    report->allocated = allocated;
+    report->reserved = reserved;
+    report->owner = owned ? pml_place_line(&waits) : NULL;
+    if (waits)
+        write_waiting_line(&pml_backlog[device], report);
+    else
+        note_written(&pml_backlog[device]);
+    return true;
+}
+
+PML_OFTEN void pml_backlog_take(int device, pml_count_reports *count)
+{
+    struct pml_backlog *backlog = &pml_backlog[device];
+    uint64_t next = atomic_load_explicit(&backlog->counted, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&backlog->written, memory_order_acquire);
+    while (next != end) {
+        const struct pml_report *reports = at(backlog, next);
+        uint64_t room = (uint64_t)(&backlog->report[PML_BACKLOG_ROOM] - reports);
+        uint64_t many = end - next < room ? end - next : room;
+        count(device, reports, (int)many);
+        next += many;
     }
-    open_gate(backlog);
-    return room;
-}
-
-/* The other array is written from now on, and what is in this one is counted: with the gate shut, or open again. */
-static void take(int device, pml_count_reports *count, bool shut)
-{
-    struct backlog *backlog = &backlogs[device];
-    close_gate(backlog);
-    const struct pml_report *reports = backlog->report[backlog->written];
-    int many = backlog->count;
-    backlog->written ^= 1;
-    backlog->count = 0;
-    atomic_fetch_and_explicit(&pml_backlog_devices, ~(UINT64_C(1) << device), memory_order_relaxed);
-    if (!shut)
-        open_gate(backlog);
-    if (many)
-        count(device, reports, many);
-}
-
-void pml_backlog_take(int device, pml_count_reports *count)
-{
-    take(device, count, false);
+    atomic_store_explicit(&backlog->counted, end, memory_order_release);
 }
 
 void pml_backlog_shut(int device, pml_count_reports *count)
 {
-    take(device, count, true);
+    pml_lock_take(&pml_backlog[device].gate);
+    pml_backlog_take(device, count);
 }
 
 void pml_backlog_open(int device)
 {
-    open_gate(&backlogs[device]);
+    pml_lock_give(&pml_backlog[device].gate);
 }
 
 static int64_t higher(int64_t a, int64_t b)
@@ -87,19 +89,23 @@ static int64_t higher(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct pml_events pml_backlog_sum(const struct pml_report *report, int count, int64_t pending)
+PML_OFTEN void pml_backlog_sum(const struct pml_report *report, int count, int64_t pending, struct pml_events *sum)
 {
-    int64_t allocated = 0, reserved = 0;
-    struct pml_events sum = {.events = count};
-    for (int i = 0; i < count; i++) {
-        allocated = higher(allocated, report[i].allocated);
-        reserved = higher(reserved, report[i].reserved);
-        sum.gross += report[i].size > 0 ? report[i].size : 0;
-        sum.count += report[i].size > 0;
-    }
     const struct pml_report *last = &report[count - 1];
-    memcpy(sum.highest, (int64_t[PML_METRICS]){allocated + pending, allocated, reserved}, sizeof sum.highest);
-    memcpy(sum.level, (int64_t[PML_METRICS]){last->allocated + pending, last->allocated, last->reserved},
-           sizeof sum.level);
-    return sum;
+    int64_t allocated = 0, reserved = 0, gross = 0, allocations = 0;
+    for (const struct pml_report *r = report; r <= last; r++) {
+        allocated = higher(allocated, r->allocated);
+        reserved = higher(reserved, r->reserved);
+        gross += r->size > 0 ? r->size : 0;
+        allocations += r->size > 0;
+    }
+    sum->highest[PML_ACTIVE] = allocated + pending;
+    sum->highest[PML_ALLOCATED] = allocated;
+    sum->highest[PML_RESERVED] = reserved;
+    sum->level[PML_ACTIVE] = last->allocated + pending;
+    sum->level[PML_ALLOCATED] = last->allocated;
+    sum->level[PML_RESERVED] = last->reserved;
+    sum->gross = gross;
+    sum->count = allocations;
+    sum->events = count;
 }

@@ -3,9 +3,9 @@
  * A report is only written down when it comes; it is counted when someone looks at the device (`pml_holders_lock`), or when
  * there is no room. Counting many at a time costs a fraction of counting each between the allocator's own work.
  *
- * Threads: reports come on any thread, with an allocator's lock held. A device's gate is held while one is written, and
- * shut while owners may go away; below it only leaf mutexes are taken (places, owners). Reports are taken out by who has
- * locked the device.
+ * Threads: a device's reports come on any thread, with its allocator's lock held: one at a time. They are taken out by who has
+ * locked the device, while more may come. A report of an autograd thread names a line of another thread: for that a device's
+ * gate is held, and shut while owners may go away; below it only leaf mutexes are taken (places, owners).
  */
 #ifndef PML_BACKLOG_H
 #define PML_BACKLOG_H
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock.h"
 #include "meter.h"
 
 struct pml_owner;
@@ -28,23 +29,36 @@ struct pml_report {
 
 typedef void pml_count_reports(int device, const struct pml_report *report, int count);
 
-/* A bit for each device with reports. */
-extern _Atomic uint64_t pml_backlog_devices;
+/* There is room for a backward pass: one thread then counts all, and what it needs for that stays in the cache of one
+ * processor. */
+#define PML_BACKLOG_ROOM 1024
 
-static inline uint64_t pml_backlog_waiting(void)
+struct pml_backlog {
+    _Atomic uint64_t written; /* reports until now */
+    _Atomic uint64_t counted;
+    uint64_t first; /* the report at the beginning of the array: as long as all are counted soon, its end stays untouched */
+    struct pml_lock gate;
+    struct pml_report report[PML_BACKLOG_ROOM];
+};
+
+extern struct pml_backlog pml_backlog[PML_MAX_DEVICES];
+
+static inline bool pml_backlog_waits(int device)
 {
-    return atomic_load_explicit(&pml_backlog_devices, memory_order_relaxed);
+    const struct pml_backlog *backlog = &pml_backlog[device];
+    return atomic_load_explicit(&backlog->written, memory_order_relaxed) !=
+           atomic_load_explicit(&backlog->counted, memory_order_relaxed);
 }
 
 /* Write one down; `owned`: with the line that runs. False: no room. */
 bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved, bool owned);
 /* Count all there are, in their order. The device is locked. */
 void pml_backlog_take(int device, pml_count_reports *count);
-/* The same, and shut the gate: who comes with a report waits. */
+/* The same, and shut the gate: an autograd thread that comes with a report waits. */
 void pml_backlog_shut(int device, pml_count_reports *count);
 void pml_backlog_open(int device);
 
 /* What several reports mean for the meter. `pending`: bytes of freed blocks that wait for streams. */
-struct pml_events pml_backlog_sum(const struct pml_report *report, int count, int64_t pending);
+void pml_backlog_sum(const struct pml_report *report, int count, int64_t pending, struct pml_events *sum);
 
 #endif

@@ -7,7 +7,7 @@
 
 static const char removed; /* its address marks a slot whose entry went away */
 
-static struct {
+PML_READ_OFTEN static struct {
     struct pml_code **slot;
     const void **key;
     size_t capacity;

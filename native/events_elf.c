@@ -37,7 +37,7 @@ typedef int event_stream_flags_function(void *, void *, unsigned);
 typedef int one_pointer_function(void *);
 typedef int no_argument_function(void);
 
-static report_function *original_report;
+PML_READ_OFTEN static report_function *original_report;
 static report_failure_function *original_report_failure;
 static memory_info_function *original_memory_info;
 static memalign_function *original_memalign;
@@ -51,7 +51,7 @@ static one_pointer_function *original_stream_synchronize;
 static no_argument_function *original_device_synchronize;
 
 static _Atomic bool released;
-static _Atomic bool following = true;
+PML_READ_OFTEN static _Atomic bool following = true;
 
 /* The meter's slot of a device, or -1 for one that it does not count. */
 static int slot_of(struct c10_device device)
@@ -65,7 +65,7 @@ static bool saved_is_followed(void)
     return atomic_load_explicit(&pml_saved_following, memory_order_relaxed);
 }
 
-static void saved_event(int slot, const void *pointer, int64_t size)
+PML_SELDOM static void saved_event(int slot, const void *pointer, int64_t size)
 {
     if (size > 0)
         pml_saved_allocated(slot, pointer, size);
@@ -73,7 +73,7 @@ static void saved_event(int slot, const void *pointer, int64_t size)
         pml_saved_freed(pointer);
 }
 
-static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved, struct c10_device device)
+PML_OFTEN static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved, struct c10_device device)
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))

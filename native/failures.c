@@ -84,8 +84,8 @@ void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t res
     struct pml_failure failure = failure_now(device, asked, allocated, reserved);
     const struct pml_owner *owner = pml_place_owner();
     pml_failures_lock();
-    for (uint64_t left = pml_holders_groups_open(); left; left &= left - 1)
-        keep(pml_picture_of_group(__builtin_ctzll(left)), failure, owner);
+    for (uint64_t left = pml_gallery_open(); left;)
+        keep(pml_gallery_next(&left), failure, owner);
     pml_failures_unlock();
     pml_holders_unlock(device);
 }

@@ -6,7 +6,7 @@
 #include "holders.h"
 #include "places.h"
 
-_Atomic uint64_t pml_moment;
+PML_CHANGED_OFTEN _Atomic uint64_t pml_moment;
 static _Thread_local struct pml_stack *of_thread;
 
 struct pml_stack *pml_stack_of_thread(void)

@@ -1,7 +1,7 @@
 /* A line's later runs (see growth.h). */
 #include "growth.h"
 
-static void keep_lower(struct pml_stretch *into, const struct pml_stretch *more)
+static inline void keep_lower(struct pml_stretch *into, const struct pml_stretch *more)
 {
     if (into->low > more->low)
         into->low = more->low;
@@ -11,7 +11,7 @@ static void keep_lower(struct pml_stretch *into, const struct pml_stretch *more)
         into->reserved_low = more->reserved_low;
 }
 
-static void merge(struct pml_stretch *into, const struct pml_stretch *more)
+static inline void merge(struct pml_stretch *into, const struct pml_stretch *more)
 {
     keep_lower(into, more);
     into->runs += more->runs;
@@ -20,7 +20,7 @@ static void merge(struct pml_stretch *into, const struct pml_stretch *more)
 }
 
 /* All stretches are full: each two become one. */
-static void halve(struct pml_history *history, struct pml_stretch *closed)
+PML_SELDOM static void halve(struct pml_history *history, struct pml_stretch *closed)
 {
     for (int i = 0; i < PML_STRETCHES / 2; i++) {
         closed[i] = closed[2 * i];
@@ -30,7 +30,7 @@ static void halve(struct pml_history *history, struct pml_stretch *closed)
     history->width *= 2;
 }
 
-static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
+PML_SELDOM static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
 {
     if (history->width == 0)
         history->width = 1;
@@ -41,31 +41,32 @@ static void begin(struct pml_history *history, struct pml_stretch *closed, const
     history->open = *run;
 }
 
-static void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
+static inline void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
 {
     if (history->open.runs < history->width)
         merge(&history->open, run);
     else
-        begin(history, closed, run);
+        begin(history, closed, &(struct pml_stretch){run->runs, run->low, run->level_low, run->reserved_low, run->net,
+                                                     run->reserved_net});
 }
 
 /* A further run in the same outermost call: the call's level is that of its first one. */
-static void extend(struct pml_history *history, const struct pml_stretch *run)
+static inline void extend(struct pml_history *history, const struct pml_stretch *run)
 {
     history->open.net += run->net;
     history->open.reserved_net += run->reserved_net;
 }
 
-void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, const struct pml_levels *end,
-                    uint64_t epoch)
+PML_OFTEN void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t epoch)
 {
+    const struct pml_levels *end = pml_span_end(span);
     struct pml_stretch run = {
         .runs = 1,
-        .low = span->live_known ? span->live : span->start[PML_ALLOCATED],
-        .level_low = span->start[PML_ALLOCATED],
+        .low = span->live >= 0 ? span->live : span->start.level[PML_ALLOCATED],
+        .level_low = span->start.level[PML_ALLOCATED],
         .reserved_low = end->level[PML_RESERVED],
-        .net = end->level[PML_ALLOCATED] - span->start[PML_ALLOCATED],
-        .reserved_net = end->level[PML_RESERVED] - span->start[PML_RESERVED],
+        .net = end->level[PML_ALLOCATED] - span->start.level[PML_ALLOCATED],
+        .reserved_net = end->level[PML_RESERVED] - span->start.level[PML_RESERVED],
     };
     int64_t freed = end->gross - end->level[PML_ALLOCATED];
     if (!first && growth->freed_gap < freed - growth->freed)
@@ -74,7 +75,7 @@ void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span
     growth->gross = end->gross;
     if (first)
         growth->gross_first = end->gross;
-    growth->live = span->live_known && (first || growth->live);
+    growth->live = span->live >= 0 && (first || growth->live);
     append(&growth->runs, growth->closed_runs, &run);
     if (first || growth->epoch != epoch)
         append(&growth->calls, growth->closed_calls, &run);

@@ -41,7 +41,6 @@ struct pml_growth {
 };
 
 /* `first` in `add`: the first of the later runs. */
-void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, const struct pml_levels *end,
-                    uint64_t epoch);
+void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t epoch);
 
 #endif

@@ -16,7 +16,7 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 static void close_segment(PmlHook *hook, struct pml_frame *top)
 {
     pml_settle(hook->state, top->sampled);
-    pml_segment_record(top, NULL);
+    pml_segment_close(top);
 }
 
 static struct pml_frame *frame_around(const PmlHook *hook)
@@ -24,7 +24,7 @@ static struct pml_frame *frame_around(const PmlHook *hook)
     return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
 }
 
-static void on_line(PmlHook *hook, PyFrameObject *frame)
+PML_OFTEN static void on_line(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_stack_top(&hook->stack);
     if (!top || top->id != frame)
@@ -39,12 +39,7 @@ static void on_line(PmlHook *hook, PyFrameObject *frame)
         return;
     bool sample = pml_segment_wants_sample(top->code, line);
     pml_settle(hook->state, sample || top->sampled);
-    pml_segment_record(top, NULL);
-    struct pml_frame *outer = frame_around(hook);
-    if (outer && top->window.ticks != pml_meter_ticks())
-        pml_window_absorb(&outer->window, &top->window);
-    pml_segment_open(top, line, sample, outer);
-    pml_segment_hit(top);
+    pml_segment_next(top, line, sample, frame_around(hook));
 }
 
 /* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it. */
@@ -62,7 +57,7 @@ static void count_call(const struct pml_code *code)
             code->subscriber[i]->calls++;
 }
 
-static void fail_recorders(const struct pml_code *code)
+PML_SELDOM static void fail_recorders(const struct pml_code *code)
 {
     for (int i = 0; i < code->subscribers; i++)
         code->subscriber[i]->recorder->failed = true;
@@ -85,7 +80,7 @@ static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *cod
     pml_quiet_frame_opened(top);
 }
 
-static void on_call(PmlHook *hook, PyFrameObject *frame)
+PML_OFTEN static void on_call(PmlHook *hook, PyFrameObject *frame)
 {
     PyCodeObject *object = PyFrame_GetCode(frame);
     struct pml_code *code = pml_codemap_find(object);
@@ -104,7 +99,7 @@ static void on_call(PmlHook *hook, PyFrameObject *frame)
     Py_DECREF(object); /* the frame holds it */
 }
 
-static void on_return(PmlHook *hook, PyFrameObject *frame)
+PML_OFTEN static void on_return(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_stack_top(&hook->stack);
     if (!top)
@@ -198,7 +193,7 @@ static void lower_pauses(PmlHook *hook, int entries)
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
-static bool catch_up(PmlHook *hook)
+PML_SELDOM static bool catch_up(PmlHook *hook)
 {
     int entries = hook->leaving;
     hook->leaving = 0;
@@ -223,7 +218,7 @@ static void stay_on_top(PmlHook *hook)
     pml_exception_put(pending);
 }
 
-static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
+PML_SELDOM static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
 {
     PyObject *object = Py_XNewRef(hook->below_object);
     int result = hook->below(object, frame, what, arg);
@@ -232,7 +227,7 @@ static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *a
     return result;
 }
 
-static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+PML_OFTEN static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     PmlHook *hook = (PmlHook *)self;
     if ((hook->leaving || hook->adopted) && catch_up(hook)) {
@@ -265,8 +260,7 @@ static PmlHook *hook_new(struct pml_state *state)
     return hook;
 }
 
-/* This thread's hook, borrowed from the thread's state. */
-static PmlHook *hook_of_thread(struct pml_state *state)
+static PmlHook *find_hook(struct pml_state *state)
 {
     PyObject *dict = PyThreadState_GetDict();
     if (!dict) {
@@ -283,9 +277,25 @@ static PmlHook *hook_of_thread(struct pml_state *state)
     return fresh;
 }
 
+static uint64_t hooks_gone; /* as hooks go away, what threads remember of them is void */
+
+/* This thread's hook, borrowed from the thread's state. */
+static PmlHook *hook_of_thread(struct pml_state *state)
+{
+    static _Thread_local struct {
+        PmlHook *hook;
+        uint64_t gone;
+    } known;
+    if (!known.hook || known.gone != hooks_gone || known.hook->python_thread != PyThreadState_Get()) {
+        known.hook = find_hook(state);
+        known.gone = hooks_gone;
+    }
+    return known.hook;
+}
+
 /* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost one of
  * the others is brought to the line that it stands on. `frame` is where the thread is. */
-static void resynchronise(PmlHook *hook, PyFrameObject *frame)
+PML_SELDOM static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 {
     int found = 0;
     PyFrameObject *at = (PyFrameObject *)Py_XNewRef((PyObject *)frame);
@@ -417,6 +427,7 @@ static void hook_dealloc(PyObject *self)
     PmlHook *hook = (PmlHook *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    hooks_gone++;
     for (PmlHook **link = &hook->state->hooks; *link; link = &(*link)->next)
         if (*link == hook) {
             *link = hook->next;

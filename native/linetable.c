@@ -14,29 +14,18 @@ struct pml_linetable *pml_linetable_new(int first_line, int last_line, int extra
     table->lines = (int)lines;
     table->extras = extras;
     table->extra_column = extra_column;
-    table->hits = calloc(lines, sizeof *table->hits);
-    table->charged = calloc(lines, sizeof *table->charged);
-    table->sampled = calloc(lines, sizeof *table->sampled);
-    table->extra_moment = calloc(lines, sizeof *table->extra_moment);
-    if (table->hits && table->charged && table->sampled && table->extra_moment)
+    table->line = calloc(lines, sizeof *table->line);
+    if (table->line)
         return table;
-    pml_linetable_free(table);
+    free(table);
     return NULL;
-}
-
-static void drop_growth(struct pml_linetable *table, int device)
-{
-    for (int i = 0; table->growth[device] && i < table->lines; i++)
-        free(table->growth[device][i]);
-    free(table->growth[device]);
-    table->growth[device] = NULL;
 }
 
 static void drop_slots(struct pml_linetable *table)
 {
-    for (int device = 0; device < PML_MAX_DEVICES; device++)
-        drop_growth(table, device);
     for (int slot = 0; slot <= PML_MAX_DEVICES; slot++) {
+        for (int i = 0; table->stats[slot] && i < table->lines; i++)
+            free(table->stats[slot][i].growth);
         free(table->stats[slot]);
         free(table->extra[slot]);
         table->stats[slot] = NULL;
@@ -49,112 +38,158 @@ void pml_linetable_free(struct pml_linetable *table)
     if (!table)
         return;
     drop_slots(table);
-    free(table->hits);
-    free(table->charged);
-    free(table->sampled);
-    free(table->extra_moment);
+    free(table->line);
     free(table);
 }
 
 void pml_linetable_clear(struct pml_linetable *table)
 {
     drop_slots(table);
-    memset(table->hits, 0, (size_t)table->lines * sizeof *table->hits);
-    memset(table->charged, 0, (size_t)table->lines * sizeof *table->charged);
-    memset(table->sampled, 0, (size_t)table->lines * sizeof *table->sampled);
-    memset(table->extra_moment, 0, (size_t)table->lines * sizeof *table->extra_moment);
+    memset(table->line, 0, (size_t)table->lines * sizeof *table->line);
 }
 
-static void raise_all(int64_t *highest, const int64_t *value)
+static void raise(int64_t *highest, int64_t value)
 {
-    for (int m = 0; m < PML_METRICS; m++)
-        if (highest[m] < value[m])
-            highest[m] = value[m];
+    if (*highest < value)
+        *highest = value;
 }
 
-static void add_segment(struct pml_line_stats *stats, const struct pml_span *span, const struct pml_levels *end)
+static void raise_levels(struct pml_line_stats *stats, const int64_t *peak, const int64_t *level)
 {
-    int64_t net = end->level[PML_ALLOCATED] - span->start[PML_ALLOCATED];
-    raise_all(stats->peak, span->peak);
-    raise_all(stats->peak, end->level);
-    raise_all(stats->level, end->level);
-    if (stats->runs == 0)
+    for (int m = 0; m < PML_METRICS; m++) {
+        raise(&stats->peak[m], peak[m] > level[m] ? peak[m] : level[m]);
+        raise(&stats->level[m], level[m]);
+    }
+}
+
+/* A further run in which nothing happened, at levels as low as at other ends: most runs are like that. */
+static inline bool is_like_others(const struct pml_line_stats *stats, int64_t runs, const struct pml_span *span)
+{
+    const int64_t *level = span->start.level;
+    return span->end_ticks == span->ticks && runs > 1 && level[PML_ACTIVE] <= stats->level[PML_ACTIVE] &&
+           level[PML_ALLOCATED] <= stats->level[PML_ALLOCATED] && level[PML_RESERVED] <= stats->level[PML_RESERVED];
+}
+
+static inline void add_like_others(struct pml_line_stats *stats, int64_t runs)
+{
+    raise(&stats->net_later_max, 0);
+    raise(&stats->net_max, 0);
+    stats->runs = runs + 1;
+    stats->net_last = 0;
+}
+
+/* `runs`: before this one. */
+static inline void add_segment(struct pml_line_stats *stats, int64_t runs, const struct pml_span *span)
+{
+    if (is_like_others(stats, runs, span)) {
+        add_like_others(stats, runs);
+        return;
+    }
+    const struct pml_levels *end = pml_span_end(span);
+    int64_t net = end->level[PML_ALLOCATED] - span->start.level[PML_ALLOCATED];
+    raise_levels(stats, span->peak, end->level);
+    if (runs == 0)
         stats->net_first = stats->net_max = net;
-    else if (stats->runs == 1 || stats->net_later_max < net)
+    else if (runs == 1 || stats->net_later_max < net)
         stats->net_later_max = net;
-    if (stats->net_max < net)
-        stats->net_max = net;
-    stats->runs++;
+    raise(&stats->net_max, net);
+    stats->runs = runs + 1; /* in those before the device's first event it held nothing */
     stats->net_sum += net;
     stats->net_last = net;
-    stats->gross += end->gross - span->gross;
-    stats->count += end->count - span->count;
+    stats->gross += end->gross - span->start.gross;
+    stats->count += end->count - span->start.count;
+}
+
+PML_SELDOM static bool make_slot(struct pml_linetable *table, int slot)
+{
+    table->stats[slot] = calloc((size_t)table->lines, sizeof **table->stats);
+    return table->stats[slot];
 }
 
 static struct pml_line_stats *stats_at(struct pml_linetable *table, int slot, int index)
 {
-    if (!table->stats[slot])
-        table->stats[slot] = calloc((size_t)table->lines, sizeof **table->stats);
-    return table->stats[slot] ? table->stats[slot] + index : NULL;
+    bool there = table->stats[slot] || make_slot(table, slot);
+    return there ? table->stats[slot] + index : NULL;
 }
 
-static struct pml_growth *growth_at(struct pml_linetable *table, int device, int index)
+static bool record_growth(struct pml_line_stats *stats, const struct pml_span *span, uint64_t epoch)
 {
-    if (!table->growth[device])
-        table->growth[device] = calloc((size_t)table->lines, sizeof *table->growth[device]);
-    if (table->growth[device] && !table->growth[device][index])
-        table->growth[device][index] = calloc(1, sizeof(struct pml_growth));
-    return table->growth[device] ? table->growth[device][index] : NULL;
+    bool first = !stats->growth;
+    if (first)
+        stats->growth = calloc(1, sizeof *stats->growth);
+    if (stats->growth)
+        pml_growth_add(stats->growth, first, span, epoch);
+    return stats->growth != NULL;
 }
 
-static bool record_growth(struct pml_linetable *table, int device, int index, const struct pml_window *window,
-                          const struct pml_levels *end)
-{
-    bool first = !table->growth[device] || !table->growth[device][index];
-    struct pml_growth *growth = growth_at(table, device, index);
-    if (growth)
-        pml_growth_add(growth, first, &window->span[device], end, window->epoch);
-    return growth != NULL;
-}
-
-static bool record_target(struct pml_linetable *table, int index, const struct pml_window *window,
-                          const struct pml_levels *ends, int target)
-{
-    static const struct pml_span no_span;
-    static const struct pml_levels no_levels;
-    bool there = target < window->devices;
-    struct pml_line_stats *stats = stats_at(table, PML_TARGET_SLOT, index);
-    table->charged[index] |= UINT64_C(1) << target;
-    if (stats)
-        add_segment(stats, there ? &window->span[target] : &no_span, there ? &ends[target] : &no_levels);
-    return stats != NULL;
-}
-
-static bool record_device(struct pml_linetable *table, int device, int index, const struct pml_window *window,
-                          const struct pml_levels *end)
+static bool record_device(struct pml_linetable *table, int device, int index, const struct pml_window *window)
 {
     struct pml_line_stats *stats = stats_at(table, 1 + device, index);
+    int64_t runs = table->line[index].runs;
     if (!stats)
         return false;
-    /* runs before the device's first event were runs in which it held nothing; the target slot has seen them all */
-    if (stats->runs == 0 && table->stats[PML_TARGET_SLOT])
-        stats->runs = table->stats[PML_TARGET_SLOT][index].runs - 1;
-    add_segment(stats, &window->span[device], end);
-    bool may_grow = stats->runs > 1 && stats->gross > 0;
-    return !may_grow || record_growth(table, device, index, window, end);
+    add_segment(stats, runs, &window->span[device]);
+    bool may_grow = runs > 0 && stats->gross > 0;
+    return !may_grow || record_growth(stats, &window->span[device], window->epoch);
 }
 
-bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window,
-                          const struct pml_levels *ends, int target)
+static bool is_one_device(uint64_t charged)
+{
+    return charged && !(charged & (charged - 1));
+}
+
+/* The figures of a line that was charged to one device until now become those of its target slot. */
+static void set_apart(struct pml_linetable *table, int index, struct pml_line_stats *stats, int device)
+{
+    const struct pml_line_stats *until_now = table->stats[1 + device];
+    if (until_now)
+        *stats = until_now[index];
+    stats->growth = NULL;
+}
+
+/* `charged`: before this segment. */
+PML_SELDOM static bool record_target(struct pml_linetable *table, int index, const struct pml_window *window, int target,
+                          uint64_t charged)
+{
+    static const struct pml_span no_span;
+    struct pml_line_stats *stats = stats_at(table, PML_TARGET_SLOT, index);
+    if (!stats)
+        return false;
+    if (is_one_device(charged))
+        set_apart(table, index, stats, __builtin_ctzll(charged));
+    add_segment(stats, table->line[index].runs, target < window->devices ? &window->span[target] : &no_span);
+    return true;
+}
+
+PML_OFTEN bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window, int target)
 {
     if (!pml_linetable_has(table, line))
         return true;
     int index = line - table->first_line;
-    bool kept = record_target(table, index, window, ends, target);
+    struct pml_line *at = &table->line[index];
+    uint64_t charged = at->charged, bit = UINT64_C(1) << target;
+    bool kept = true;
+    at->charged = charged | bit;
+    if (at->charged != bit)
+        kept = record_target(table, index, window, target, charged);
     for (int d = 0; d < window->devices; d++)
         if (pml_meter_used(d))
-            kept &= record_device(table, d, index, window, &ends[d]);
+            kept &= record_device(table, d, index, window);
+    at->runs++;
     return kept;
+}
+
+const struct pml_line_stats *pml_linetable_stats(const struct pml_linetable *table, int line, int slot)
+{
+    static struct pml_line_stats held_nothing;
+    int index = line - table->first_line;
+    const struct pml_line *at = &table->line[index];
+    bool shared = slot == PML_TARGET_SLOT && is_one_device(at->charged);
+    const struct pml_line_stats *stats = table->stats[shared ? 1 + __builtin_ctzll(at->charged) : slot];
+    if (stats && stats[index].runs)
+        return &stats[index];
+    held_nothing.runs = at->runs; /* on a target that is not there */
+    return shared ? &held_nothing : NULL;
 }
 
 static size_t extra_size(const struct pml_linetable *table)
@@ -184,19 +219,19 @@ static bool record_extra_slot(struct pml_linetable *table, int slot, int index, 
     return true;
 }
 
-bool pml_linetable_record_extra(struct pml_linetable *table, int line, const struct pml_window *window, int target)
+PML_SELDOM bool pml_linetable_record_extra(struct pml_linetable *table, int line, const struct pml_window *window, int target)
 {
     if (!pml_linetable_has(table, line) || table->extras == 0)
         return true;
     int index = line - table->first_line;
     uint64_t ticks = pml_meter_ticks();
     uint64_t moment = ticks << 6 | (unsigned)target;
-    if (table->extra_moment[index] == moment && window->ticks == ticks)
+    if (table->line[index].extra_moment == moment && window->ticks == ticks)
         return true; /* nothing happened in this segment, nor since this line's last one */
     bool kept = true;
-    table->extra_moment[index] = moment;
+    table->line[index].extra_moment = moment;
     if (window->ticks != ticks)
-        table->sampled[index]++;
+        table->line[index].sampled++;
     for (int d = 1; d < window->devices; d++) {
         if (!pml_extra_known(d))
             continue;
@@ -205,11 +240,6 @@ bool pml_linetable_record_extra(struct pml_linetable *table, int line, const str
             kept &= record_extra_slot(table, PML_TARGET_SLOT, index, &window->marks, d);
     }
     return kept;
-}
-
-const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int device)
-{
-    return table->growth[device] ? table->growth[device][line - table->first_line] : NULL;
 }
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot)

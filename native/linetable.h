@@ -20,6 +20,16 @@ struct pml_line_stats {
     int64_t net_later_max; /* of all runs but the first */
     int64_t gross;
     int64_t count;
+    struct pml_growth *growth; /* of lines that allocated on the device and ran more than once */
+};
+
+struct pml_line {
+    uint64_t hits;
+    int64_t runs;     /* segments */
+    uint64_t charged; /* a bit for each device that was the target when a segment ended. Only with several of them the
+                       * target slot has figures of its own: one device's are in that device's slot */
+    int64_t sampled;  /* segments in which something happened and statistics were read */
+    uint64_t extra_moment; /* the meter's ticks and the target when statistics columns were last recorded */
 };
 
 /* Statistics columns of one line and slot; `known` tells whether any were read. */
@@ -33,13 +43,9 @@ struct pml_linetable {
     int lines;
     int extras;
     const int *extra_column; /* borrowed from the recorder */
-    uint64_t *hits;
-    uint64_t *charged; /* a bit for each device that was the target when a segment ended */
-    int64_t *sampled;  /* segments in which something happened and statistics were read */
-    uint64_t *extra_moment; /* the meter's ticks and the target when statistics columns were last recorded */
+    struct pml_line *line;
     struct pml_line_stats *stats[1 + PML_MAX_DEVICES];
     char *extra[1 + PML_MAX_DEVICES];
-    struct pml_growth **growth[PML_MAX_DEVICES]; /* by device, of lines that allocated there and ran more than once */
 };
 
 /* Lines outside [first_line, last_line] are not counted. NULL when memory runs out. */
@@ -55,25 +61,18 @@ static inline bool pml_linetable_has(const struct pml_linetable *table, int line
 static inline void pml_linetable_hit(struct pml_linetable *table, int line)
 {
     if (pml_linetable_has(table, line))
-        table->hits[line - table->first_line]++;
+        table->line[line - table->first_line].hits++;
 }
 
-/* One segment of a line ends, with the levels of this moment; `target` is the device that it is charged to. False
- * when memory runs out: the segment is then lost. */
-bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window,
-                          const struct pml_levels *ends, int target);
+/* One segment of a line: the window up to its end. `target` is the device that it is charged to. False when memory runs
+ * out: the segment is then lost. */
+bool pml_linetable_record(struct pml_linetable *table, int line, const struct pml_window *window, int target);
 
 /* The same segment's statistics columns, where they were read. */
 bool pml_linetable_record_extra(struct pml_linetable *table, int line, const struct pml_window *window, int target);
 
-static inline const struct pml_line_stats *pml_linetable_stats(const struct pml_linetable *table, int line, int slot)
-{
-    const struct pml_line_stats *stats = table->stats[slot];
-    return stats && stats[line - table->first_line].runs ? &stats[line - table->first_line] : NULL;
-}
-
-/* The later runs of a line on a device, or NULL. */
-const struct pml_growth *pml_linetable_growth(const struct pml_linetable *table, int line, int device);
+/* What was recorded of a line, or NULL; valid until the next call. */
+const struct pml_line_stats *pml_linetable_stats(const struct pml_linetable *table, int line, int slot);
 
 const struct pml_line_extra *pml_linetable_extra(const struct pml_linetable *table, int line, int slot);
 

@@ -13,6 +13,11 @@ struct pml_meter pml_meter = {
     .windows = {.next = &pml_meter.windows, .prev = &pml_meter.windows},
 };
 
+static int64_t higher(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void raise_to(_Atomic int64_t *top, int64_t value)
 {
     int64_t seen = atomic_load_explicit(top, memory_order_relaxed);
@@ -21,16 +26,23 @@ static void raise_to(_Atomic int64_t *top, int64_t value)
     }
 }
 
-static void tick(int device, int events)
+void pml_meter_expect(int device)
 {
-    struct pml_device *dev = &pml_meter.device[device];
-    if (!atomic_load_explicit(&dev->used, memory_order_relaxed)) {
-        int devices = atomic_load_explicit(&pml_meter.devices, memory_order_relaxed);
-        while (devices <= device && !atomic_compare_exchange_weak(&pml_meter.devices, &devices, device + 1)) {
-        }
-        atomic_store(&dev->used, true);
+    int devices = pml_meter_devices();
+    while (devices <= device && !atomic_compare_exchange_weak(&pml_meter.devices, &devices, device + 1)) {
     }
-    atomic_fetch_add_explicit(&pml_meter.ticks, (uint64_t)events, memory_order_release);
+}
+
+PML_SELDOM static void begin_use(int device)
+{
+    pml_meter_expect(device);
+    atomic_store(&pml_meter.device[device].used, true);
+}
+
+static void use(int device)
+{
+    if (!pml_meter_used(device))
+        begin_use(device);
 }
 
 int64_t pml_meter_move(int device, int64_t size)
@@ -42,26 +54,41 @@ int64_t pml_meter_move(int device, int64_t size)
         atomic_fetch_add_explicit(&dev->gross, size, memory_order_relaxed);
         atomic_fetch_add_explicit(&dev->count, 1, memory_order_relaxed);
     }
-    tick(device, 1);
+    use(device);
+    atomic_fetch_add_explicit(&dev->ticks, 1, memory_order_release);
     return level;
 }
 
-/* For a value that only one thread at a time changes: no bus lock is needed. */
-static void add_alone(_Atomic int64_t *value, int64_t amount)
+/* ---- accelerators: one thread at a time, no bus lock is needed ---- */
+
+static void add(_Atomic int64_t *value, int64_t amount)
 {
     int64_t now = atomic_load_explicit(value, memory_order_relaxed);
     atomic_store_explicit(value, now + amount, memory_order_relaxed);
 }
 
-void pml_meter_add(int device, const struct pml_events *sum)
+static void set_level(struct pml_device *dev, int metric, int64_t level, int64_t highest)
+{
+    atomic_store_explicit(&dev->level[metric], level, memory_order_relaxed);
+    if (atomic_load_explicit(&dev->top[metric], memory_order_relaxed) < highest)
+        atomic_store_explicit(&dev->top[metric], highest, memory_order_relaxed);
+}
+
+static void tick(int device, int events)
 {
     struct pml_device *dev = &pml_meter.device[device];
-    for (int m = 0; m < PML_METRICS; m++) {
-        atomic_store_explicit(&dev->level[m], sum->level[m], memory_order_relaxed);
-        raise_to(&dev->top[m], sum->highest[m]);
-    }
-    add_alone(&dev->gross, sum->gross);
-    add_alone(&dev->count, sum->count);
+    uint64_t ticks = atomic_load_explicit(&dev->ticks, memory_order_relaxed);
+    use(device);
+    atomic_store_explicit(&dev->ticks, ticks + (unsigned)events, memory_order_release);
+}
+
+PML_OFTEN void pml_meter_add(int device, const struct pml_events *sum)
+{
+    struct pml_device *dev = &pml_meter.device[device];
+    for (int m = 0; m < PML_METRICS; m++)
+        set_level(dev, m, sum->level[m], sum->highest[m]);
+    add(&dev->gross, sum->gross);
+    add(&dev->count, sum->count);
     tick(device, sum->events);
 }
 
@@ -75,24 +102,20 @@ void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS])
 
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value)
 {
-    struct pml_device *dev = &pml_meter.device[device];
-    atomic_store_explicit(&dev->level[metric], value, memory_order_relaxed);
-    raise_to(&dev->top[metric], value);
+    set_level(&pml_meter.device[device], metric, value, value);
     tick(device, 1);
 }
 
 void pml_meter_touch(void)
 {
-    atomic_fetch_add_explicit(&pml_meter.ticks, 1, memory_order_release);
+    atomic_fetch_add_explicit(&pml_meter.touches, 1, memory_order_release);
 }
 
 void pml_meter_observe(int device, const struct pml_levels *now, const int64_t peak[PML_METRICS])
 {
     struct pml_device *dev = &pml_meter.device[device];
-    for (int m = 0; m < PML_METRICS; m++) {
-        atomic_store_explicit(&dev->level[m], now->level[m], memory_order_relaxed);
-        raise_to(&dev->top[m], peak[m]);
-    }
+    for (int m = 0; m < PML_METRICS; m++)
+        set_level(dev, m, now->level[m], peak[m]);
     atomic_store_explicit(&dev->gross, now->gross, memory_order_relaxed);
     atomic_store_explicit(&dev->count, now->count, memory_order_relaxed);
     tick(device, 1);
@@ -107,7 +130,14 @@ void pml_meter_read(int device, struct pml_levels *levels)
     levels->count = atomic_load_explicit(&dev->count, memory_order_relaxed);
 }
 
-static int64_t take_top(struct pml_device *dev, int metric)
+/* A device's ticks are read before its levels: what comes in between is found later, at the latest. */
+static uint64_t ticks_of(int device)
+{
+    return atomic_load_explicit(&pml_meter.device[device].ticks, memory_order_acquire);
+}
+
+/* Events may come meanwhile. */
+static int64_t take_shared_top(struct pml_device *dev, int metric)
 {
     int64_t peak = atomic_load_explicit(&dev->top[metric], memory_order_relaxed);
     int64_t level;
@@ -117,40 +147,59 @@ static int64_t take_top(struct pml_device *dev, int metric)
             break;
     } while (!atomic_compare_exchange_weak_explicit(&dev->top[metric], &peak, level, memory_order_relaxed,
                                                     memory_order_relaxed));
-    return peak > level ? peak : level;
+    return higher(peak, level);
 }
 
 /* Devices that appeared after the window began held nothing then. */
-static void cover_devices(struct pml_window *window, int devices)
+PML_SELDOM static void cover_more(struct pml_window *window, int devices)
 {
     while (window->devices < devices)
-        window->span[window->devices++] = (struct pml_span){.start = {0}};
+        window->span[window->devices++] = (struct pml_span){.ticks = 0};
 }
 
-static void fold_device(int device)
+static inline void cover_devices(struct pml_window *window, int devices)
 {
-    struct pml_device *dev = &pml_meter.device[device];
-    int64_t peak[PML_METRICS];
-    for (int m = 0; m < PML_METRICS; m++)
-        peak[m] = take_top(dev, m);
+    if (window->devices < devices)
+        cover_more(window, devices);
+}
+
+static inline void raise_windows(int device, int64_t active, int64_t allocated, int64_t reserved)
+{
     for (struct pml_window *w = pml_meter.windows.next; w != &pml_meter.windows; w = w->next) {
         cover_devices(w, device + 1);
-        for (int m = 0; m < PML_METRICS; m++)
-            if (w->span[device].peak[m] < peak[m])
-                w->span[device].peak[m] = peak[m];
+        int64_t *peak = w->span[device].peak;
+        peak[PML_ACTIVE] = higher(peak[PML_ACTIVE], active);
+        peak[PML_ALLOCATED] = higher(peak[PML_ALLOCATED], allocated);
+        peak[PML_RESERVED] = higher(peak[PML_RESERVED], reserved);
     }
 }
 
-void pml_meter_fold(void)
+__attribute__((noinline)) static void fold_cpu(void)
 {
-    uint64_t ticks = pml_meter_ticks();
-    if (ticks == pml_meter.folded)
+    struct pml_device *dev = &pml_meter.device[PML_CPU];
+    raise_windows(PML_CPU, take_shared_top(dev, PML_ACTIVE), take_shared_top(dev, PML_ALLOCATED),
+                  take_shared_top(dev, PML_RESERVED));
+}
+
+static inline int64_t take_top(struct pml_device *dev, int metric)
+{
+    int64_t level = atomic_load_explicit(&dev->level[metric], memory_order_relaxed);
+    int64_t peak = higher(atomic_load_explicit(&dev->top[metric], memory_order_relaxed), level);
+    atomic_store_explicit(&dev->top[metric], level, memory_order_relaxed);
+    return peak;
+}
+
+PML_OFTEN void pml_meter_fold_device(int device)
+{
+    struct pml_device *dev = &pml_meter.device[device];
+    uint64_t ticks = ticks_of(device);
+    if (ticks == dev->folded)
         return;
-    pml_meter.folded = ticks;
-    int devices = pml_meter_devices();
-    for (int d = 0; d < devices; d++)
-        if (pml_meter_used(d))
-            fold_device(d);
+    dev->folded = ticks;
+    if (device == PML_CPU)
+        fold_cpu();
+    else
+        raise_windows(device, take_top(dev, PML_ACTIVE), take_top(dev, PML_ALLOCATED), take_top(dev, PML_RESERVED));
 }
 
 void pml_meter_fold_extra(int device)
@@ -175,29 +224,61 @@ void pml_window_unlink(struct pml_window *window)
     window->next = window->prev = window;
 }
 
-void pml_window_restart(struct pml_window *window)
+static void start_at(struct pml_span *span, const struct pml_levels *levels)
 {
-    window->ticks = pml_meter_ticks();
-    window->devices = pml_meter_devices();
-    for (int d = 0; d < window->devices; d++) {
-        struct pml_levels now;
-        pml_meter_read(d, &now);
-        struct pml_span *span = &window->span[d];
-        memcpy(span->peak, now.level, sizeof span->peak);
-        memcpy(span->start, now.level, sizeof span->start);
-        span->gross = now.gross;
-        span->count = now.count;
-    }
+    for (int m = 0; m < PML_METRICS; m++)
+        span->start.level[m] = span->peak[m] = levels->level[m];
+    span->start.gross = levels->gross;
+    span->start.count = levels->count;
+    span->ticks = span->end_ticks;
 }
 
-void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
+void pml_window_restart(struct pml_window *window)
+{
+    uint64_t ticks = pml_meter_touches();
+    window->devices = pml_meter_devices();
+    for (int d = 0; d < window->devices; d++) {
+        struct pml_span *span = &window->span[d];
+        ticks += span->end_ticks = ticks_of(d);
+        pml_meter_read(d, &span->end);
+        start_at(span, &span->end);
+    }
+    window->ticks = window->end_ticks = ticks;
+}
+
+PML_OFTEN void pml_window_read_end(struct pml_window *window)
+{
+    uint64_t ticks = pml_meter_touches();
+    cover_devices(window, pml_meter_devices());
+    for (int d = 0; d < window->devices; d++) {
+        struct pml_span *span = &window->span[d];
+        uint64_t now = ticks_of(d);
+        ticks += now;
+        if (now != span->ticks) {
+            span->end_ticks = now;
+            pml_meter_read(d, &span->end);
+        }
+    }
+    window->end_ticks = ticks;
+}
+
+PML_OFTEN void pml_window_go_on(struct pml_window *window)
+{
+    window->ticks = window->end_ticks;
+    for (int d = 0; d < window->devices; d++)
+        if (window->span[d].ticks != window->span[d].end_ticks)
+            start_at(&window->span[d], &window->span[d].end);
+}
+
+PML_OFTEN void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
 {
     cover_devices(outer, inner->devices);
     for (int d = 0; d < inner->devices; d++)
         for (int m = 0; m < PML_METRICS; m++)
             if (outer->span[d].peak[m] < inner->span[d].peak[m])
                 outer->span[d].peak[m] = inner->span[d].peak[m];
-    pml_marks_absorb(&outer->marks, &inner->marks);
+    if (outer->marks.active && inner->marks.active)
+        pml_marks_absorb(&outer->marks, &inner->marks);
 }
 
 void pml_meter_forget_windows(void)

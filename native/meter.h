@@ -1,8 +1,8 @@
 /* The meter: what each device's allocator holds now, and how high it was inside each open window.
  *
  * Ownership: the meter is one process-wide object; windows belong to whoever opened them.
- * Threads:   events (`pml_meter_move`, `pml_meter_set`, `pml_meter_adjust`) come from any thread, with or without
- *            the GIL and with an allocator's lock held; they touch atomics only. All else needs the GIL.
+ * Threads:   the CPU's events (`pml_meter_move`) come from any thread, with or without the GIL. An accelerator's values
+ *            change one at a time: with the device locked (holders.h), and so it is folded. All else needs the GIL.
  *
  * A device is a slot: 0 is the CPU, 1 + i is accelerator i. Values are bytes.
  */
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "extra.h"
+#include "near.h"
 
 #define PML_MAX_DEVICES 33
 #define PML_CPU 0
@@ -28,26 +29,32 @@ struct pml_levels {
     int64_t count;
 };
 
-/* One device inside one window: the highest level of each metric so far, and the levels at its start. */
+/* One device inside one window. Where nothing happened since its start, its end has not been read and is the start. */
 struct pml_span {
-    int64_t peak[PML_METRICS];
-    int64_t start[PML_METRICS];
-    int64_t gross;
-    int64_t count;
-    bool live_known;
-    int64_t live; /* bytes that the line which runs held at its start (holders.h); not the meter's */
+    int64_t peak[PML_METRICS]; /* the highest so far */
+    struct pml_levels start;
+    struct pml_levels end;
+    uint64_t ticks; /* of the device, at the start */
+    uint64_t end_ticks;
+    int64_t live; /* bytes that the line which runs held at its start (holders.h), or -1; not the meter's */
 };
+
+static inline const struct pml_levels *pml_span_end(const struct pml_span *span)
+{
+    return span->end_ticks == span->ticks ? &span->start : &span->end;
+}
 
 /* A stretch of time with its own running maximum. Linked into the list of open windows while it is the innermost
  * of its thread, or while it stands alone. */
 struct pml_window {
     struct pml_window *next;
     struct pml_window *prev;
-    uint64_t ticks;
+    uint64_t ticks; /* of all devices, at the start */
+    uint64_t end_ticks;
     uint64_t epoch; /* which outermost profiled call it belongs to (framestack.c) */
     int devices;
-    struct pml_span span[PML_MAX_DEVICES];
     struct pml_marks marks;
+    struct pml_span span[PML_MAX_DEVICES];
 };
 
 struct pml_device {
@@ -55,13 +62,14 @@ struct pml_device {
     _Atomic int64_t top[PML_METRICS];
     _Atomic int64_t gross;
     _Atomic int64_t count;
+    _Atomic uint64_t ticks;
+    uint64_t folded; /* of these ticks */
     _Atomic bool used;
 };
 
 struct pml_meter {
-    _Atomic uint64_t ticks;
+    _Atomic uint64_t touches;
     _Atomic int devices;
-    uint64_t folded;
     struct pml_device device[PML_MAX_DEVICES];
     struct pml_window windows;
 };
@@ -69,8 +77,7 @@ struct pml_meter {
 extern struct pml_meter pml_meter;
 
 /* Events. `size` > 0 allocates, < 0 frees. `move` is for the CPU: relative, on any number of threads at once, allocated
- * bytes only; it gives the level after it. `set` is for accelerators: it carries the totals after the event, and calls for one device do not overlap
- * (they are made under the allocator's lock). */
+ * bytes only; it gives the level after it. */
 int64_t pml_meter_move(int device, int64_t size);
 /* Several accelerator events that followed each other: levels after them, the highest among them, and what they
  * allocated. */
@@ -82,22 +89,35 @@ struct pml_events {
     int events;
 };
 void pml_meter_add(int device, const struct pml_events *sum);
+/* One event, with the totals after it. */
 void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS]);
+/* There will be events on the device: it is one of `pml_meter_devices`. Any thread. */
+void pml_meter_expect(int device);
 /* A level that changed, or was found to differ, without an allocation. */
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value);
-/* Something happened that no level tells of yet: the next reader looks closer. */
-void pml_meter_touch(void);
 /* What a statistics reading says happened since the last one: levels now and the highest in between. */
 void pml_meter_observe(int device, const struct pml_levels *now, const int64_t peak[PML_METRICS]);
-
-static inline uint64_t pml_meter_ticks(void)
-{
-    return atomic_load_explicit(&pml_meter.ticks, memory_order_acquire);
-}
+/* Something happened that no level tells of yet: the next reader looks closer. Any thread. */
+void pml_meter_touch(void);
 
 static inline int pml_meter_devices(void)
 {
     return atomic_load_explicit(&pml_meter.devices, memory_order_acquire);
+}
+
+static inline uint64_t pml_meter_touches(void)
+{
+    return atomic_load_explicit(&pml_meter.touches, memory_order_acquire);
+}
+
+/* Counts all that happened. The same value twice: nothing happened in between. */
+static inline uint64_t pml_meter_ticks(void)
+{
+    uint64_t ticks = pml_meter_touches();
+    int devices = pml_meter_devices();
+    for (int d = 0; d < devices; d++)
+        ticks += atomic_load_explicit(&pml_meter.device[d].ticks, memory_order_acquire);
+    return ticks;
 }
 
 static inline bool pml_meter_used(int device)
@@ -107,8 +127,15 @@ static inline bool pml_meter_used(int device)
 
 void pml_meter_read(int device, struct pml_levels *levels);
 
-/* Give the peaks since the last fold to every open window. Does nothing if nothing happened. */
-void pml_meter_fold(void);
+/* Whether something happened on the device since it was folded. */
+static inline bool pml_meter_unfolded(int device)
+{
+    const struct pml_device *dev = &pml_meter.device[device];
+    return atomic_load_explicit(&dev->ticks, memory_order_relaxed) != dev->folded;
+}
+
+/* Give the device's peaks since its last fold to every open window. An accelerator is locked. */
+void pml_meter_fold_device(int device);
 
 /* Give a statistics reading of one device to every open window that tracks extra columns. */
 void pml_meter_fold_extra(int device);
@@ -118,6 +145,10 @@ void pml_window_link(struct pml_window *window);
 void pml_window_unlink(struct pml_window *window);
 /* Begin anew from the levels of this moment. */
 void pml_window_restart(struct pml_window *window);
+/* Read the ends of its spans: what happens later belongs to the next window. */
+void pml_window_read_end(struct pml_window *window);
+/* Begin anew where it ended. */
+void pml_window_go_on(struct pml_window *window);
 /* An inner window's peaks are also those of the window around it. */
 void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner);
 /* Unlink all open windows: for the child of a fork, whose other threads are gone. They keep what they have. */

@@ -6,9 +6,9 @@
 
 #include "holders.h"
 
-uint64_t pml_owners_version = 1;
-uint64_t pml_owners_serial = 1;
-bool pml_owners_failed;
+PML_READ_OFTEN uint64_t pml_owners_version = 1;
+PML_READ_OFTEN uint64_t pml_owners_serial = 1;
+PML_READ_OFTEN bool pml_owners_failed;
 struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 
 static struct pml_owner *forgotten; /* their code is gone, they may hold bytes still */

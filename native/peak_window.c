@@ -74,8 +74,8 @@ static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
     static const struct pml_span nothing;
     const struct pml_span *span = slot < self->window.devices ? &self->window.span[slot] : &nothing;
     const int64_t *last = self->last[slot];
-    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start[PML_ACTIVE], (long long)span->start[PML_ALLOCATED],
-                         (long long)span->start[PML_RESERVED], (long long)peak_of(span, PML_ACTIVE, last),
+    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start.level[PML_ACTIVE], (long long)span->start.level[PML_ALLOCATED],
+                         (long long)span->start.level[PML_RESERVED], (long long)peak_of(span, PML_ACTIVE, last),
                          (long long)peak_of(span, PML_ALLOCATED, last), (long long)peak_of(span, PML_RESERVED, last),
                          (long long)last[PML_ACTIVE], (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
 }

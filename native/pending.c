@@ -31,7 +31,7 @@ static _Atomic int64_t bytes[PML_MAX_DEVICES];
 static _Atomic bool touched[PML_MAX_DEVICES];
 
 /* Spares programs that never use a second stream the look at thread-local data. */
-static _Atomic bool in_use;
+PML_READ_OFTEN static _Atomic bool in_use;
 
 bool pml_pending_in_use(void)
 {

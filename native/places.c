@@ -13,11 +13,13 @@ enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
 static _Thread_local struct {
     struct pml_place *place;
     enum thread_kind kind;
-    uint64_t changes; /* `pml_places_changes` when the next was looked up */
+    uint64_t changes; /* `pml_places_changes` and `gone` when the next was looked up */
+    uint64_t gone;
     struct pml_owner *waiting;
 } here;
 
-_Atomic uint64_t pml_places_changes = 1;
+PML_CHANGED_OFTEN _Atomic uint64_t pml_places_changes = 1;
+PML_READ_OFTEN static _Atomic uint64_t gone = 1; /* counts the places that went away */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pml_place places = {.next = &places, .prev = &places};
@@ -43,7 +45,7 @@ void pml_place_release(struct pml_place *place)
     if (last) {
         place->next->prev = place->prev;
         place->prev->next = place->next;
-        atomic_fetch_add_explicit(&pml_places_changes, 1, memory_order_release);
+        atomic_fetch_add_explicit(&gone, 1, memory_order_release);
     }
     pml_places_unlock();
     if (last)
@@ -92,7 +94,7 @@ struct pml_place *pml_place_retain(void)
 }
 
 /* PyTorch names the threads that run the backward pass of a device. */
-static enum thread_kind kind_of_thread(void)
+PML_SELDOM static enum thread_kind kind_of_thread(void)
 {
 #ifdef __linux__
     static const char prefix[] = "pt_autograd_";
@@ -117,7 +119,7 @@ static struct pml_owner *only_line(void)
     return found;
 }
 
-static struct pml_owner *find_waiting_line(void)
+PML_SELDOM static struct pml_owner *find_waiting_line(void)
 {
     struct pml_owner *owner = only_line();
     if (!owner || owner == &pml_owner_autograd)
@@ -127,23 +129,31 @@ static struct pml_owner *find_waiting_line(void)
 }
 
 /* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a change. */
-static struct pml_owner *waiting_line(void)
+struct pml_owner *pml_place_waiting_line(void)
 {
     uint64_t changes = atomic_load_explicit(&pml_places_changes, memory_order_acquire);
-    if (here.changes != changes) {
+    uint64_t ends = atomic_load_explicit(&gone, memory_order_acquire);
+    if (here.changes != changes || here.gone != ends) {
         here.waiting = find_waiting_line();
         here.changes = changes;
+        here.gone = ends;
     }
     return here.waiting;
 }
 
-struct pml_owner *pml_place_owner(void)
+PML_OFTEN struct pml_owner *pml_place_line(bool *waits)
 {
     struct pml_place *place = here.place;
     struct pml_owner *owner = place ? atomic_load_explicit(&place->owner, memory_order_relaxed) : NULL;
-    if (owner)
-        return owner;
-    if (here.kind == UNKNOWN)
+    if (!owner && here.kind == UNKNOWN)
         here.kind = kind_of_thread();
-    return here.kind == AUTOGRAD ? waiting_line() : NULL;
+    *waits = !owner && here.kind == AUTOGRAD;
+    return owner;
+}
+
+struct pml_owner *pml_place_owner(void)
+{
+    bool waits;
+    struct pml_owner *owner = pml_place_line(&waits);
+    return waits ? pml_place_waiting_line() : owner;
 }

@@ -21,19 +21,26 @@ struct pml_place {
 struct pml_place *pml_place_retain(void);
 void pml_place_release(struct pml_place *place);
 
-/* Counts the changes of what threads run. */
+/* Counts the changes of what threads run. With the GIL. */
 extern _Atomic uint64_t pml_places_changes;
 
 static inline void pml_place_set(struct pml_place *place, struct pml_owner *owner)
 {
     if (!place || atomic_load_explicit(&place->owner, memory_order_relaxed) == owner)
         return;
+    uint64_t changes = atomic_load_explicit(&pml_places_changes, memory_order_relaxed);
     atomic_store_explicit(&place->owner, owner, memory_order_release);
-    atomic_fetch_add_explicit(&pml_places_changes, 1, memory_order_release);
+    atomic_store_explicit(&pml_places_changes, changes + 1, memory_order_release);
 }
 
-/* The owner of what this thread allocates: the line that it runs; on autograd's threads the line that waits for them;
- * NULL elsewhere. The device's lock or its gate (backlog.h) is held. */
+/* The line that this thread runs, or NULL: then `*waits` tells whether it is autograd's, and some other thread's line may
+ * wait for it. The line's owner stays while its thread runs it: nothing need be locked. */
+struct pml_owner *pml_place_line(bool *waits);
+
+/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the backlog's gate (backlog.h) is held. */
+struct pml_owner *pml_place_waiting_line(void);
+
+/* The owner of what this thread allocates: of those two the first there is. A device's lock is held. */
 struct pml_owner *pml_place_owner(void);
 
 void pml_places_lock(void);

@@ -24,7 +24,7 @@ typedef struct {
 } Bell;
 
 /* Between the collector's start and its end. */
-static bool collecting;
+PML_READ_OFTEN static bool collecting;
 
 PyObject *pml_quiet_collector(PyObject *module, PyObject *args)
 {
@@ -118,7 +118,7 @@ static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, u
     return !failed;
 }
 
-static uint64_t pauses;
+PML_CHANGED_OFTEN static uint64_t pauses;
 
 /* The innermost profiled frame, if it is the one that calls, and tracing may pause for it. */
 static struct pml_frame *pausing_frame(const PmlHook *hook, const PyFrameObject *caller)
@@ -136,7 +136,7 @@ static void pause_tracing(PmlHook *hook, struct pml_frame *top, uint64_t number)
     pml_trace_switch(hook->python_thread, NULL, NULL);
 }
 
-uint64_t pml_quiet_call(PmlHook *hook)
+PML_OFTEN uint64_t pml_quiet_call(PmlHook *hook)
 {
     struct pml_frame *top = pausing_frame(hook, PyEval_GetFrame());
     if (!top)
@@ -210,7 +210,7 @@ void pml_quiet_leaving(PmlHook *hook)
         if (!leaves_by_exception(top))
             tell_missed(top->code);
         pml_settle(hook->state, top->sampled);
-        pml_segment_record(top, NULL);
+        pml_segment_close(top);
         pml_quiet_cut(hook, hook->stack.depth - 1);
     }
 }
@@ -223,7 +223,7 @@ static struct pml_frame *paused_frame(const PmlHook *hook, uint64_t number)
     return NULL;
 }
 
-static void end_pause(PmlHook *hook, struct pml_frame *frame)
+PML_OFTEN static void end_pause(PmlHook *hook, struct pml_frame *frame)
 {
     bool was_quiet = pml_quiet_now(hook);
     PyObject *held = frame->held;
@@ -235,7 +235,7 @@ static void end_pause(PmlHook *hook, struct pml_frame *frame)
     Py_XDECREF(held);
 }
 
-void pml_quiet_call_ended(PmlHook *hook, uint64_t number)
+PML_OFTEN void pml_quiet_call_ended(PmlHook *hook, uint64_t number)
 {
     struct pml_frame *frame = paused_frame(hook, number);
     if (frame)

@@ -9,7 +9,7 @@
 
 #if PML_QUIET
 
-static PyObject *call(PyObject *function, PyObject *const *args, size_t count, PyObject *names)
+PML_OFTEN static PyObject *call(PyObject *function, PyObject *const *args, size_t count, PyObject *names)
 {
     PmlHook *hook = pml_hook_of_tracing(PyThreadState_Get());
     uint64_t number = hook && !pml_codemap_find(PyFunction_GET_CODE(function)) ? pml_quiet_call(hook) : 0;

@@ -24,7 +24,7 @@ struct known {
     struct owner *owners;
 };
 
-_Atomic bool pml_saved_following;
+PML_READ_OFTEN _Atomic bool pml_saved_following;
 bool (*pml_saved_is_parameter)(const void *handle);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

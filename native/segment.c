@@ -4,8 +4,8 @@
 #include "holders.h"
 #include "places.h"
 
-uint64_t pml_recording_starts;
-int pml_target_device = 1; /* cuda:0 */
+PML_READ_OFTEN uint64_t pml_recording_starts;
+PML_READ_OFTEN int pml_target_device = 1; /* cuda:0 */
 int64_t pml_freed_at_end[PML_MAX_DEVICES];
 int64_t pml_gross_at_end[PML_MAX_DEVICES];
 
@@ -22,13 +22,13 @@ bool pml_segment_wants_sample(const struct pml_code *code, int line)
     for (int i = 0; i < code->subscribers; i++) {
         const struct pml_subscriber *sub = code->subscriber[i];
         if (sub->recorder->recording && sub->recorder->extras && pml_linetable_has(sub->table, line) &&
-            sub->table->sampled[line - sub->table->first_line] < sub->recorder->sample_runs)
+            sub->table->line[line - sub->table->first_line].sampled < sub->recorder->sample_runs)
             return true;
     }
     return false;
 }
 
-static void lose_sample(const struct pml_code *code)
+PML_SELDOM static void lose_sample(const struct pml_code *code)
 {
     for (int i = 0; i < code->subscribers; i++)
         if (code->subscriber[i]->recorder->extras)
@@ -37,7 +37,7 @@ static void lose_sample(const struct pml_code *code)
 
 /* The window's statistics columns begin anew. What they had belongs to the frame around as well: the reading that was
  * made for this segment's beginning reached this window alone. */
-static bool begin_marks(struct pml_window *window, struct pml_frame *outer)
+PML_SELDOM static bool begin_marks(struct pml_window *window, struct pml_frame *outer)
 {
     if (outer)
         pml_marks_absorb(&outer->window.marks, &window->marks);
@@ -60,7 +60,7 @@ static uint64_t groups_of(const struct pml_frame *frame)
     return groups;
 }
 
-void pml_segment_recount(struct pml_frame *frame)
+PML_SELDOM void pml_segment_recount(struct pml_frame *frame)
 {
     uint64_t before = frame->groups;
     frame->groups = groups_of(frame);
@@ -90,25 +90,20 @@ static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
 /* What the line holds itself as it begins; only where pictures are taken is it known (holders.h). */
 static void read_live(struct pml_frame *frame)
 {
-    for (int d = 0; d < frame->window.devices; d++) {
-        struct pml_span *span = &frame->window.span[d];
-        bool known = frame->groups && frame->owner && pml_meter_used(d);
-        span->live = known ? pml_holders_begin(d, frame->owner) : -1;
-        span->live_known = span->live >= 0;
-    }
+    const struct pml_owner *owner = frame->groups ? frame->owner : NULL;
+    for (int d = 0; d < frame->window.devices; d++)
+        frame->window.span[d].live = owner && pml_meter_used(d) ? pml_holders_begin(d, owner) : -1;
 }
 
-void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
+/* The window has begun; `changed`: from other levels than before. */
+PML_OFTEN static void begin(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer, bool changed)
 {
     struct pml_window *window = &frame->window;
     bool tracked = sampled || (outer && outer->window.marks.active);
-    bool changed = window->ticks != pml_meter_ticks() || window->devices == 0;
     bool unread = sampled && !frame->sampled; /* they began without a reading */
     frame->line = line;
     frame->segment = pml_moment_next();
     frame->opened = pml_recording_starts;
-    if (changed)
-        pml_window_restart(window);
     if (!tracked)
         pml_marks_stop(&window->marks);
     else if (changed || unread || !window->marks.active)
@@ -120,10 +115,16 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
     read_live(frame);
 }
 
-static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub, const struct pml_levels *ends)
+void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
+{
+    pml_window_restart(&frame->window);
+    begin(frame, line, sampled, outer, true);
+}
+
+static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub)
 {
     struct pml_recorder *recorder = sub->recorder;
-    bool kept = pml_linetable_record(sub->table, frame->line, &frame->window, ends, pml_target_device);
+    bool kept = pml_linetable_record(sub->table, frame->line, &frame->window, pml_target_device);
     if (frame->sampled && recorder->extras)
         kept &= pml_linetable_record_extra(sub->table, frame->line, &frame->window, pml_target_device);
     if (!kept)
@@ -131,26 +132,44 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
 }
 
 /* At the end of an outermost call, what was freed until then: did it give back what its lines kept? */
-static void note_freed(const struct pml_frame *frame, const struct pml_levels *ends)
+static void note_freed(const struct pml_window *window)
 {
-    for (int d = 0; frame->outermost && d < frame->window.devices; d++) {
-        pml_freed_at_end[d] = ends[d].gross - ends[d].level[PML_ALLOCATED];
-        pml_gross_at_end[d] = ends[d].gross;
+    for (int d = 0; d < window->devices; d++) {
+        const struct pml_levels *end = pml_span_end(&window->span[d]);
+        pml_freed_at_end[d] = end->gross - end->level[PML_ALLOCATED];
+        pml_gross_at_end[d] = end->gross;
     }
 }
 
-void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only)
+/* For all profilers, or for one (`only`). */
+PML_OFTEN static void record(struct pml_frame *frame, const struct pml_recorder *only)
 {
-    struct pml_levels ends[PML_MAX_DEVICES];
-    for (int d = 0; d < frame->window.devices; d++)
-        pml_meter_read(d, &ends[d]);
-    if (!only)
-        note_freed(frame, ends);
+    pml_window_read_end(&frame->window);
+    if (frame->outermost && !only)
+        note_freed(&frame->window);
     for (int i = 0; i < frame->code->subscribers; i++) {
         struct pml_subscriber *sub = frame->code->subscriber[i];
         if (counts(sub->recorder, frame) && (!only || sub->recorder == only))
-            record_for(frame, sub, ends);
+            record_for(frame, sub);
     }
+}
+
+PML_OFTEN void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
+{
+    struct pml_window *window = &frame->window;
+    record(frame, NULL);
+    bool changed = window->ticks != window->end_ticks;
+    if (changed && outer)
+        pml_window_absorb(&outer->window, window);
+    if (changed)
+        pml_window_go_on(window);
+    begin(frame, line, sampled, outer, changed);
+    pml_segment_hit(frame);
+}
+
+void pml_segment_close(struct pml_frame *frame)
+{
+    record(frame, NULL);
 }
 
 void pml_segment_hit(const struct pml_frame *frame)
@@ -163,7 +182,7 @@ void pml_segment_hit(const struct pml_frame *frame)
 void pml_segment_flush(struct pml_stack *stack, const struct pml_recorder *recorder)
 {
     for (int i = stack->depth - 1; i >= 0; i--) {
-        pml_segment_record(stack->frame[i], recorder);
+        record(stack->frame[i], recorder);
         if (i > 0)
             pml_window_absorb(&stack->frame[i - 1]->window, &stack->frame[i]->window);
     }

@@ -21,8 +21,10 @@ bool pml_segment_wants_sample(const struct pml_code *code, int line);
 
 /* `outer` is the frame around, or NULL; it gets what the frame's window knows of statistics columns and loses now. */
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
-/* Record the open segment, for all profilers or for one (`only`). The frame keeps its window. */
-void pml_segment_record(struct pml_frame *frame, const struct pml_recorder *only);
+/* Record the open segment, and open that of the frame's next line at the same levels. */
+void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
+/* Record the open segment. The frame keeps its window. */
+void pml_segment_close(struct pml_frame *frame);
 /* Which profilers record has changed: which pictures the frame counts for anew. */
 void pml_segment_recount(struct pml_frame *frame);
 void pml_segment_hit(const struct pml_frame *frame);

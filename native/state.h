@@ -24,6 +24,8 @@ struct pml_statistics {
     bool reading;
     bool failed;
     uint64_t sampled; /* ticks at the last sample */
+    uint64_t looked;  /* ticks when it was last seen that nothing need be read, or all was */
+    uint64_t touches; /* and touches */
 };
 
 struct pml_state {

@@ -180,13 +180,6 @@ static PyObject *extra_tuple(const struct pml_linetable *table, const struct pml
     return tuple;
 }
 
-static PyObject *growth_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
-{
-    if (slot == PML_TARGET_SLOT)
-        Py_RETURN_NONE;
-    return pml_growth_tuple(pml_linetable_growth(table, line, slot - 1), code, line, slot - 1);
-}
-
 static PyObject *net_later_max(const struct pml_line_stats *s)
 {
     if (s->runs < 2)
@@ -198,7 +191,8 @@ static PyObject *stats_tuple(const void *code, const struct pml_linetable *table
 {
     const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
-    PyObject *growth = extra ? growth_tuple(code, table, line, slot) : NULL;
+    const struct pml_growth *later_runs = slot == PML_TARGET_SLOT ? NULL : s->growth;
+    PyObject *growth = extra ? pml_growth_tuple(later_runs, code, line, slot - 1) : NULL;
     PyObject *later = growth ? net_later_max(s) : NULL;
     if (!later) {
         Py_XDECREF(extra);
@@ -253,13 +247,13 @@ static PyObject *charged_tuple(uint64_t charged)
 static int append_line(PyObject *list, const void *code, const struct pml_linetable *table, int index)
 {
     int line = table->first_line + index;
-    if (!table->hits[index] && !table->charged[index])
+    if (!table->line[index].hits && !table->line[index].charged)
         return 0;
-    PyObject *charged = charged_tuple(table->charged[index]);
+    PyObject *charged = charged_tuple(table->line[index].charged);
     PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
     PyObject *row = NULL;
     if (slots)
-        row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->hits[index], charged, slots);
+        row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->line[index].hits, charged, slots);
     int result = row ? PyList_Append(list, row) : -1;
     Py_XDECREF(charged);
     Py_XDECREF(slots);

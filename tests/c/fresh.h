@@ -22,17 +22,24 @@ static inline int linked_windows(void)
     return count;
 }
 
+/* While no other thread counts on an accelerator. */
+static inline void fold(void)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        pml_meter_fold_device(d);
+}
+
 /* Begin a window that stands alone, as `peak_memory` would. */
 static inline void open_window(struct pml_window *window)
 {
-    pml_meter_fold();
+    fold();
     pml_window_restart(window);
     pml_window_link(window);
 }
 
 static inline void close_window(struct pml_window *window)
 {
-    pml_meter_fold();
+    fold();
     pml_window_unlink(window);
 }
 

@@ -30,7 +30,7 @@ static inline void settle(bool sample)
         read_statistics();
         read_at = pml_meter_ticks();
     }
-    pml_meter_fold();
+    pml_holders_fold();
 }
 
 static inline void call(struct pml_stack *stack, const void *frame_id, int c, int line)
@@ -49,17 +49,13 @@ static inline void line_event(struct pml_stack *stack, int line)
     struct pml_frame *outer = stack->depth > 1 ? stack->frame[stack->depth - 2] : NULL;
     bool sample = pml_segment_wants_sample(top->code, line);
     settle(sample || top->sampled);
-    pml_segment_record(top, NULL);
-    if (outer && top->window.ticks != pml_meter_ticks())
-        pml_window_absorb(&outer->window, &top->window);
-    pml_segment_open(top, line, sample, outer);
-    pml_segment_hit(top);
+    pml_segment_next(top, line, sample, outer);
 }
 
 static inline void return_event(struct pml_stack *stack)
 {
     settle(pml_stack_top(stack)->sampled);
-    pml_segment_record(pml_stack_top(stack), NULL);
+    pml_segment_close(pml_stack_top(stack));
     pml_stack_pop(stack);
 }
 
@@ -130,7 +126,7 @@ static inline const struct pml_line_stats *stats_of(int r, int c, int line, int 
 
 static inline uint64_t hits_of(int r, int c, int line)
 {
-    return subscriber[r][c].table->hits[line - FIRST];
+    return subscriber[r][c].table->line[line - FIRST].hits;
 }
 
 #endif

@@ -485,7 +485,7 @@ static void four_threads_add_up(void)
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, allocate_much, kept[i]);
     while (ticks() < THREADS * 80000)
-        pml_meter_fold();
+        fold();
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     close_window(&window);

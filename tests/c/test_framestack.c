@@ -9,7 +9,7 @@ static struct pml_code code;
 /* What the hook does at a CALL. */
 static struct pml_frame *call(struct pml_stack *stack, const void *frame_id)
 {
-    pml_meter_fold();
+    fold();
     struct pml_frame *frame = pml_stack_push(stack, frame_id, pml_code_retain(&code));
     pml_window_restart(&frame->window);
     return frame;
@@ -18,7 +18,7 @@ static struct pml_frame *call(struct pml_stack *stack, const void *frame_id)
 /* What the hook does at a RETURN; the frame's peak on the CPU. */
 static int64_t leave(struct pml_stack *stack)
 {
-    pml_meter_fold();
+    fold();
     int64_t peak = pml_stack_top(stack)->window.span[PML_CPU].peak[PML_ALLOCATED];
     pml_stack_pop(stack);
     return peak;
@@ -113,7 +113,7 @@ static void a_device_that_appears_in_an_inner_frame_is_the_outer_ones_too(void)
     leave(&stack);
     CHECK_INT(outer->window.devices, 3);
     CHECK_INT(outer->window.span[2].peak[PML_ALLOCATED], 64);
-    CHECK_INT(outer->window.span[2].start[PML_ALLOCATED], 0);
+    CHECK_INT(outer->window.span[2].start.level[PML_ALLOCATED], 0);
     end_test(&stack);
 }
 
@@ -161,7 +161,7 @@ static void lost_returns_are_cut_and_their_peaks_kept(void)
         call(&stack, &id[i]);
     pml_meter_move(PML_CPU, 50);
     pml_meter_move(PML_CPU, -50);
-    pml_meter_fold();
+    fold();
     /* WHEN */
     pml_stack_cut(&stack, 2);
     /* THEN */
@@ -211,7 +211,7 @@ static void recurse_once(struct pml_stack *stack)
     CHECK_INT(stack->depth, DEEP);
     CHECK_INT(linked_windows(), 1);
     for (int i = DEEP; i > 0; i--) {
-        CHECK_INT(pml_stack_top(stack)->window.span[PML_CPU].start[PML_ALLOCATED], i - 1);
+        CHECK_INT(pml_stack_top(stack)->window.span[PML_CPU].start.level[PML_ALLOCATED], i - 1);
         CHECK_INT(leave(stack), DEEP);
     }
 }
@@ -274,7 +274,7 @@ static void move(struct check_random *random)
 static void return_or_lose(struct check_random *random, struct model *m)
 {
     if (random_below(random, 12) == 0) {
-        pml_meter_fold();
+        fold();
         pml_stack_cut(&m->stack, random_below(random, m->stack.depth));
     } else {
         int64_t wanted = highest(m->start[m->stack.depth - 1]);

@@ -15,10 +15,14 @@ static void fresh(void)
 static void run(bool first, int64_t level, int64_t live, int64_t net, int64_t gone, uint64_t epoch)
 {
     freed += gone;
-    struct pml_span span = {.start = {level, level, 10 * level}, .live_known = live >= 0, .live = live};
     int64_t end = level + net;
-    struct pml_levels ends = {.level = {end, end, 10 * level + 7}, .gross = end + freed};
-    pml_growth_add(&growth, first, &span, &ends, epoch);
+    struct pml_span span = {
+        .start.level = {level, level, 10 * level},
+        .end = {.level = {end, end, 10 * level + 7}, .gross = end + freed},
+        .end_ticks = 1,
+        .live = live,
+    };
+    pml_growth_add(&growth, first, &span, epoch);
 }
 
 static int stretches(const struct pml_history *history)

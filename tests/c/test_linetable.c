@@ -6,18 +6,19 @@
 #include "linetable.h"
 
 static struct pml_window window;
-static struct pml_levels ends[PML_MAX_DEVICES];
 
 /* A segment on one device, in which nothing else happened on the others. */
 static void segment(struct pml_linetable *table, int line, int device, int64_t start, int64_t peak, int64_t end)
 {
     memset(&window, 0, sizeof window);
-    memset(ends, 0, sizeof ends);
     window.devices = pml_meter_devices();
     window.span[device] = (struct pml_span){
-        .peak = {peak, peak, peak + 1000}, .start = {start, start, start}, .gross = 10, .count = 1};
-    ends[device] = (struct pml_levels){.level = {end, end, end + 500}, .gross = 10 + 3 * peak, .count = 4};
-    CHECK(pml_linetable_record(table, line, &window, ends, 1));
+        .peak = {peak, peak, peak + 1000},
+        .start = {{start, start, start}, 10, 1},
+        .end = {{end, end, end + 500}, 10 + 3 * peak, 4},
+        .end_ticks = 1,
+    };
+    CHECK(pml_linetable_record(table, line, &window, 1));
 }
 
 static void use_device(int device)
@@ -61,7 +62,7 @@ static void lines_outside_are_not_counted(void)
     CHECK(pml_linetable_has(table, 19));
     CHECK(!pml_linetable_has(table, 20));
     for (int i = 0; i < 10; i++) {
-        CHECK_INT(table->hits[i], 1);
+        CHECK_INT(table->line[i].hits, 1);
         CHECK_INT(table->stats[1 + 1][i].runs, 1);
     }
     pml_linetable_free(table);
@@ -177,6 +178,50 @@ static void runs_before_a_device_appeared_held_nothing_on_it(void)
     CHECK_INT(s->net_max, 30);
     CHECK_INT(s->net_sum, -10);
     CHECK_INT(s->net_last, 30);
+    /* AND the target's figures are the same ones */
+    const struct pml_line_stats *target = pml_linetable_stats(table, 12, PML_TARGET_SLOT);
+    CHECK_POINTER(table->stats[PML_TARGET_SLOT], NULL);
+    CHECK_INT(target->runs, 4);
+    CHECK_INT(target->net_first, 0);
+    CHECK_INT(target->net_max, 30);
+    CHECK_INT(target->net_later_max, s->net_later_max);
+    CHECK_INT(target->net_sum, -10);
+    pml_linetable_free(table);
+}
+
+static void one_target_needs_no_figures_of_its_own(void)
+{
+    struct pml_linetable *table = new_table();
+    use_device(1);
+    for (int i = 0; i < 3; i++)
+        segment(table, 12, 1, 0, 100, 100);
+    CHECK_POINTER(table->stats[PML_TARGET_SLOT], NULL);
+    CHECK_POINTER(pml_linetable_stats(table, 12, PML_TARGET_SLOT), pml_linetable_stats(table, 12, 2));
+    CHECK_POINTER(pml_linetable_stats(table, 13, PML_TARGET_SLOT), NULL);
+    pml_linetable_free(table);
+}
+
+static void a_second_target_sets_the_figures_apart(void)
+{
+    /* GIVEN a line that grew on the only device that it was charged to */
+    struct pml_linetable *table = new_table();
+    use_device(2);
+    use_device(1);
+    for (int i = 0; i < 3; i++)
+        segment(table, 12, 1, 100 * i, 100 * i + 120, 100 * i + 100);
+    CHECK(pml_linetable_stats(table, 12, 2)->growth != NULL);
+    /* WHEN it is charged to another one, that stands at 7 */
+    window.span[2] = (struct pml_span){.peak = {7, 7, 7}, .end.level = {7, 7, 7}, .end_ticks = 1};
+    CHECK(pml_linetable_record(table, 12, &window, 2));
+    segment(table, 12, 1, 300, 310, 310);
+    /* THEN */
+    const struct pml_line_stats *s = pml_linetable_stats(table, 12, PML_TARGET_SLOT);
+    CHECK_INT(s->runs, 5);
+    CHECK_INT(s->net_sum, 100 + 100 + 100 + 7 + 10);
+    CHECK_INT(s->peak[PML_ALLOCATED], 320);
+    CHECK_POINTER(s->growth, NULL);
+    CHECK_INT(pml_linetable_stats(table, 12, 2)->net_sum, 100 + 100 + 100 + 100 + 10);
+    CHECK_INT(table->line[12 - 10].charged, 1 << 1 | 1 << 2);
     pml_linetable_free(table);
 }
 
@@ -186,18 +231,17 @@ static void the_target_slot_follows_the_target(void)
     struct pml_linetable *table = new_table();
     use_device(2);
     segment(table, 12, 1, 0, 100, 100);
-    window.span[2] = (struct pml_span){.peak = {7, 7, 7}};
-    ends[2] = (struct pml_levels){.level = {7, 7, 7}};
+    window.span[2] = (struct pml_span){.peak = {7, 7, 7}, .end.level = {7, 7, 7}, .end_ticks = 1};
     /* WHEN it is charged to one, then to the other */
-    CHECK(pml_linetable_record(table, 14, &window, ends, 2));
-    CHECK(pml_linetable_record(table, 14, &window, ends, 1));
+    CHECK(pml_linetable_record(table, 14, &window, 2));
+    CHECK(pml_linetable_record(table, 14, &window, 1));
     /* THEN */
     const struct pml_line_stats *s = pml_linetable_stats(table, 14, PML_TARGET_SLOT);
     CHECK_INT(s->net_first, 7);
     CHECK_INT(s->net_last, 100);
     CHECK_INT(s->runs, 2);
-    CHECK_INT(table->charged[14 - 10], 1 << 2 | 1 << 1);
-    CHECK_INT(table->charged[13 - 10], 0);
+    CHECK_INT(table->line[14 - 10].charged, 1 << 2 | 1 << 1);
+    CHECK_INT(table->line[13 - 10].charged, 0);
     pml_linetable_free(table);
 }
 
@@ -205,12 +249,12 @@ static void a_target_that_is_not_there_holds_nothing(void)
 {
     struct pml_linetable *table = new_table();
     segment(table, 12, PML_CPU, 0, 100, 100);
-    CHECK(pml_linetable_record(table, 12, &window, ends, PML_MAX_DEVICES - 1));
+    CHECK(pml_linetable_record(table, 12, &window, PML_MAX_DEVICES - 1));
     const struct pml_line_stats *s = pml_linetable_stats(table, 12, PML_TARGET_SLOT);
     CHECK_INT(s->runs, 2);
     CHECK_INT(s->peak[PML_ALLOCATED], 0);
     CHECK_INT(s->net_sum, 0);
-    CHECK(table->charged[2] >> (PML_MAX_DEVICES - 1) & 1);
+    CHECK(table->line[2].charged >> (PML_MAX_DEVICES - 1) & 1);
     pml_linetable_free(table);
 }
 
@@ -220,13 +264,13 @@ static void clearing_leaves_an_empty_table(void)
     use_device(1);
     pml_linetable_hit(table, 12);
     segment(table, 12, 1, 0, 5, 5);
-    table->sampled[2] = 3;
-    table->extra_moment[2] = 4;
+    table->line[2].sampled = 3;
+    table->line[2].extra_moment = 4;
     pml_linetable_clear(table);
-    CHECK_INT(table->hits[2], 0);
-    CHECK_INT(table->charged[2], 0);
-    CHECK_INT(table->sampled[2], 0);
-    CHECK_INT(table->extra_moment[2], 0);
+    CHECK_INT(table->line[2].hits, 0);
+    CHECK_INT(table->line[2].charged, 0);
+    CHECK_INT(table->line[2].sampled, 0);
+    CHECK_INT(table->line[2].extra_moment, 0);
     CHECK_POINTER(pml_linetable_stats(table, 12, 2), NULL);
     segment(table, 12, 1, 0, 5, 5);
     CHECK_INT(pml_linetable_stats(table, 12, 2)->runs, 1);
@@ -262,12 +306,12 @@ static void sample(int device, int64_t level, int64_t peak)
 static bool sampled_segment(struct pml_linetable *table, int line, int device, int64_t level, int64_t peak, int target)
 {
     struct pml_window around = {.devices = 0};
-    pml_meter_fold();
+    fold();
     pml_window_restart(&around);
     bool begun = pml_marks_begin(&around.marks, pml_meter_devices());
     use_device(device);
     sample(device, level, peak);
-    pml_meter_fold();
+    fold();
     around.devices = pml_meter_devices();
     pml_marks_raise(&around.marks, device);
     bool kept = pml_linetable_record_extra(table, line, &around, target);
@@ -288,7 +332,7 @@ static void columns_keep_the_highest_of_all_segments(void)
     CHECK_INT(extra->value[0], 50);
     CHECK_INT(extra->value[1], 40);
     CHECK_INT(pml_linetable_extra(table, 12, PML_TARGET_SLOT)->value[0], 50);
-    CHECK_INT(table->sampled[2], 2);
+    CHECK_INT(table->line[2].sampled, 2);
     CHECK_POINTER(pml_linetable_extra(table, 13, 1 + 1), NULL);
     pml_linetable_free(table);
 }
@@ -343,7 +387,7 @@ static void a_second_segment_without_events_is_not_a_sample(void)
     CHECK(pml_marks_begin(&quiet.marks, pml_meter_devices()));
     CHECK(pml_linetable_record_extra(table, 12, &quiet, 1));
     /* THEN */
-    CHECK_INT(table->sampled[2], 1);
+    CHECK_INT(table->line[2].sampled, 1);
     CHECK_INT(pml_linetable_extra(table, 12, 2)->value[0], 50);
     pml_marks_free(&quiet.marks);
     pml_linetable_free(table);
@@ -369,7 +413,7 @@ static void a_longer_segment_that_ends_at_the_same_moment_counts(void)
     CHECK(pml_linetable_record_extra(table, 12, &outer, 1));
     /* THEN */
     CHECK_INT(pml_linetable_extra(table, 12, 2)->value[0], 90);
-    CHECK_INT(table->sampled[2], 1);
+    CHECK_INT(table->line[2].sampled, 1);
     pml_marks_free(&inner.marks);
     pml_marks_free(&outer.marks);
     pml_linetable_free(table);
@@ -394,7 +438,7 @@ static void a_table_without_columns_takes_none(void)
 {
     struct pml_linetable *table = new_table();
     CHECK(sampled_segment(table, 12, 1, 30, 50, 1));
-    CHECK_INT(table->sampled[2], 0);
+    CHECK_INT(table->line[2].sampled, 0);
     CHECK_POINTER(table->extra[2], NULL);
     pml_linetable_free(table);
 }
@@ -411,6 +455,8 @@ int main(void)
     RUN(a_device_without_events_has_no_figures);
     RUN(runs_before_a_device_appeared_held_nothing_on_it);
     RUN(the_target_slot_follows_the_target);
+    RUN(one_target_needs_no_figures_of_its_own);
+    RUN(a_second_target_sets_the_figures_apart);
     RUN(a_target_that_is_not_there_holds_nothing);
     RUN(clearing_leaves_an_empty_table);
     RUN(nothing_can_be_freed);

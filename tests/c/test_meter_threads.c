@@ -75,7 +75,7 @@ static struct worker join(struct worker *workers)
 /* One segment after another, without a gap, as the lines of a frame are. */
 static int64_t next_segment_peak(struct pml_window *window)
 {
-    pml_meter_fold();
+    fold();
     int64_t peak = window->span[PML_CPU].peak[PML_ALLOCATED];
     pml_window_restart(window);
     return peak;
@@ -174,13 +174,28 @@ static void no_level_that_a_thread_saw_is_above_the_peak(void)
     CHECK_BETWEEN(0, inner_peak, whole.span[PML_CPU].peak[PML_ALLOCATED]);
 }
 
+static pthread_mutex_t device_lock[PML_MAX_DEVICES];
+
 static void *appear(void *argument)
 {
     struct worker *worker = argument;
     int own = (int)worker->seed; /* calls for one device do not overlap */
-    for (int i = 0; i < 1000; i++)
-        report(own + i * THREADS % (PML_MAX_DEVICES - 1), 1, 1, 1);
+    for (int i = 0; i < 1000; i++) {
+        int device = own + i * THREADS % (PML_MAX_DEVICES - 1);
+        pthread_mutex_lock(&device_lock[device]);
+        report(device, 1, 1, 1);
+        pthread_mutex_unlock(&device_lock[device]);
+    }
     return NULL;
+}
+
+static void fold_locked(void)
+{
+    for (int d = 1; d < PML_MAX_DEVICES; d++) {
+        pthread_mutex_lock(&device_lock[d]);
+        pml_meter_fold_device(d);
+        pthread_mutex_unlock(&device_lock[d]);
+    }
 }
 
 static void devices_may_appear_in_several_threads_at_once(void)
@@ -188,10 +203,12 @@ static void devices_may_appear_in_several_threads_at_once(void)
     /* GIVEN */
     fresh_meter();
     struct worker workers[THREADS];
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        pthread_mutex_init(&device_lock[d], NULL);
     /* WHEN */
     start(workers, appear);
     while (pml_meter_ticks() < THREADS * 1000)
-        pml_meter_fold();
+        fold_locked();
     join(workers);
     /* THEN */
     struct pml_levels now;

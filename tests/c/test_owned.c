@@ -6,44 +6,56 @@
 
 static struct pml_owned_table table;
 static int64_t model[MANY];
-static char owner[8];
+static char held[8];
 
 static const void *pointer_of(int i)
 {
     return (const void *)(uintptr_t)(UINT64_C(0x7f0000000000) + ((uint64_t)(i & 7) << 32) + ((uint64_t)(i >> 3) << 9));
 }
 
-static struct pml_owner *owner_of(int i)
+static struct pml_held *held_of(int i)
 {
-    return (struct pml_owner *)&owner[i & 7];
+    return (struct pml_held *)&held[i & 7];
 }
 
 /* Whose block was there before. */
-static const struct pml_owner *put(int i, int64_t size, struct pml_owner *by)
+static const struct pml_held *put(int i, int64_t size, struct pml_held *by)
 {
-    struct pml_owned before;
-    CHECK(pml_owned_put(&table, pointer_of(i), size, by, &before));
-    return before.owner;
+    struct pml_owned *slot = pml_owned_slot(&table, pointer_of(i));
+    const struct pml_held *before = slot->held;
+    pml_owned_fill(&table, slot, pointer_of(i), size, by);
+    return before;
+}
+
+/* What was there. */
+static struct pml_owned take(int i)
+{
+    struct pml_owned *slot = pml_owned_find(&table, pointer_of(i)), taken = {0, 0, NULL};
+    if (slot) {
+        taken = *slot;
+        pml_owned_empty(&table, slot);
+    }
+    return taken;
 }
 
 static void a_new_block_takes_the_place_of_a_lost_one(void)
 {
-    CHECK_POINTER(put(1, 512, owner_of(1)), NULL);
-    CHECK_POINTER(put(1, 100, owner_of(2)), owner_of(1));
+    CHECK_POINTER(put(1, 512, held_of(1)), NULL);
+    CHECK_POINTER(put(1, 100, held_of(2)), held_of(1));
     CHECK_INT(table.used, 1);
-    CHECK_INT(pml_owned_take(&table, pointer_of(1)).size, 100);
+    CHECK_INT(take(1).size, 100);
     CHECK_INT(table.used, 0);
     pml_owned_clear(&table);
 }
 
-static void a_block_is_taken_once_with_its_owner(void)
+static void a_block_is_taken_once_with_its_holder(void)
 {
-    put(1, 512, owner_of(1));
-    CHECK_POINTER(pml_owned_take(&table, pointer_of(2)).owner, NULL);
-    struct pml_owned block = pml_owned_take(&table, pointer_of(1));
+    put(1, 512, held_of(1));
+    CHECK_POINTER(take(2).held, NULL);
+    struct pml_owned block = take(1);
     CHECK_INT(block.size, 512);
-    CHECK_POINTER(block.owner, owner_of(1));
-    CHECK_POINTER(pml_owned_take(&table, pointer_of(1)).owner, NULL);
+    CHECK_POINTER(block.held, held_of(1));
+    CHECK_POINTER(take(1).held, NULL);
     CHECK_INT(table.used, 0);
     pml_owned_clear(&table);
 }
@@ -51,11 +63,22 @@ static void a_block_is_taken_once_with_its_owner(void)
 static void room_is_given_back_when_blocks_go(void)
 {
     for (int i = 0; i < MANY; i++)
-        CHECK_POINTER(put(i, i + 1, owner_of(i)), NULL);
+        CHECK_POINTER(put(i, i + 1, held_of(i)), NULL);
     CHECK(table.capacity >= MANY);
     for (int i = 0; i < MANY; i++)
-        CHECK_INT(pml_owned_take(&table, pointer_of(i)).size, i + 1);
+        CHECK_INT(take(i).size, i + 1);
     CHECK(table.capacity < MANY / 4);
+    pml_owned_clear(&table);
+}
+
+static void addresses_that_are_used_once_do_not_fill_it(void)
+{
+    for (int i = 0; i < MANY; i++) {
+        CHECK_POINTER(put(i, i + 1, held_of(i)), NULL);
+        CHECK_INT(take(i).size, i + 1);
+    }
+    CHECK_INT(table.used, 0);
+    CHECK(table.capacity <= 256);
     pml_owned_clear(&table);
 }
 
@@ -65,20 +88,20 @@ static void random_blocks_are_those_of_the_model(struct check_random *random)
     for (int step = 0; step < 20000; step++) {
         int i = random_below(random, range);
         if (model[i]) {
-            struct pml_owned block = pml_owned_take(&table, pointer_of(i));
+            struct pml_owned block = take(i);
             CHECK_INT(block.size, model[i]);
-            CHECK_POINTER(block.owner, owner_of(i));
+            CHECK_POINTER(block.held, held_of(i));
             model[i] = 0;
         } else {
-            CHECK_POINTER(pml_owned_take(&table, pointer_of(i)).owner, NULL);
+            CHECK_POINTER(take(i).held, NULL);
             model[i] = 1 + random_below(random, 1 << 20);
-            CHECK_POINTER(put(i, model[i], owner_of(i)), NULL);
+            CHECK_POINTER(put(i, model[i], held_of(i)), NULL);
         }
         used += model[i] ? 1 : -1;
         CHECK_INT(table.used, used);
     }
     for (int i = 0; i < range; i++) {
-        CHECK_INT(pml_owned_take(&table, pointer_of(i)).size, model[i]);
+        CHECK_INT(take(i).size, model[i]);
         model[i] = 0;
     }
     pml_owned_clear(&table);
@@ -86,9 +109,10 @@ static void random_blocks_are_those_of_the_model(struct check_random *random)
 
 int main(void)
 {
-    RUN(a_block_is_taken_once_with_its_owner);
+    RUN(a_block_is_taken_once_with_its_holder);
     RUN(a_new_block_takes_the_place_of_a_lost_one);
     RUN(room_is_given_back_when_blocks_go);
+    RUN(addresses_that_are_used_once_do_not_fill_it);
     check_state.test = "random_blocks_are_those_of_the_model";
     check_seeds(random_blocks_are_those_of_the_model, 10);
     return check_report();

@@ -166,9 +166,9 @@ static void a_sample_is_wanted_by_who_records_columns_of_the_line(void)
     CHECK(pml_segment_wants_sample(code, 3));
     CHECK(!pml_segment_wants_sample(code, 1));
     CHECK(!pml_segment_wants_sample(code, LINES));
-    subscriber[0][0].table->sampled[3 - FIRST] = 1;
+    subscriber[0][0].table->line[3 - FIRST].sampled = 1;
     CHECK(pml_segment_wants_sample(code, 3));
-    subscriber[0][0].table->sampled[3 - FIRST] = 2;
+    subscriber[0][0].table->line[3 - FIRST].sampled = 2;
     CHECK(!pml_segment_wants_sample(code, 3));
     CHECK(pml_segment_wants_sample(code, 4));
     unsubscribe_all();

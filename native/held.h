@@ -1,0 +1,51 @@
+/* What each owner holds on each device, by the owner's number.
+ *
+ * Threads: changed with the device locked (holders.h); read by anyone at any time, since what there is never moves or goes
+ * away.
+ */
+#ifndef PML_HELD_H
+#define PML_HELD_H
+
+#include "meter.h"
+
+struct pml_held {
+    _Atomic int64_t live;
+    _Atomic int64_t ended; /* freed as profiled functions ended, ever */
+    int64_t ended_before;  /* until its line last began; needs the GIL */
+    uint64_t shown; /* the device's `peaks` when all pictures were told what it held */
+    int index;      /* the owner's number */
+};
+
+/* Blocks of 64, 128, 256 and so on: block b begins at number 2^(6 + b) - 64. */
+#define PML_HELD_FIRST 64
+#define PML_HELD_BLOCKS 25
+
+extern _Atomic(struct pml_held *) pml_held_block[PML_MAX_DEVICES][PML_HELD_BLOCKS];
+
+/* NULL if the owner never held anything there. */
+static inline struct pml_held *pml_held_of(int device, int index)
+{
+    unsigned number = (unsigned)index + PML_HELD_FIRST, power = 31 ^ (unsigned)__builtin_clz(number);
+    struct pml_held *block = atomic_load_explicit(&pml_held_block[device][power - 6], memory_order_acquire);
+    return block ? block + (number - (1u << power)) : NULL;
+}
+
+/* NULL when memory runs out. The device is locked. */
+struct pml_held *pml_held_make_block(int device, int index);
+
+/* The same as `of`, made if it is not there. */
+static inline struct pml_held *pml_held_make(int device, int index)
+{
+    struct pml_held *held = pml_held_of(device, index);
+    return held ? held : pml_held_make_block(device, index);
+}
+
+/* All numbers that held anything on the device are below this one. */
+int pml_held_end(int device);
+
+static inline int64_t pml_held_live(const struct pml_held *held)
+{
+    return held ? atomic_load_explicit(&held->live, memory_order_relaxed) : 0;
+}
+
+#endif
