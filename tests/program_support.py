@@ -5,15 +5,13 @@ Needs neither torch nor pytest.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
-import re
-import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
+
+import autograd_end  # noqa: F401
 
 from pytorch_memlab_c import LineProfiler, LineRecords, _native, decorators, engine, profile
 
@@ -61,24 +59,6 @@ class Line(NamedTuple):
 
 
 _NOTHING = (0,) * 13
-
-
-@atexit.register
-def _wait_for_autograd() -> None:
-    """PyTorch's autograd threads drop their last tensors after `backward()` has returned. One that wants the GIL for
-    it while the interpreter ends is ended by Python 3.11, and the process aborts, profiled or not."""
-    end = time.monotonic() + 10
-    while _autograd_is_running() and time.monotonic() < end:
-        time.sleep(0.001)
-
-
-def _autograd_is_running() -> bool:
-    for task in Path("/proc/self/task").glob("*/stat"):
-        with contextlib.suppress(OSError):
-            name, state = re.findall(r"\((.*)\) (\w)", task.read_text())[0]
-            if "autograd" in name and state != "S":
-                return True
-    return False
 
 
 def lines(profiler: LineProfiler | LineRecords, name: str | None = None, device: str = "cpu") -> dict[Any, Line]:
