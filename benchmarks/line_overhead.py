@@ -160,10 +160,10 @@ def step_medians(device: str, steps: int, builds: int) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def compare_step(copies: int) -> None:
+def compare_step(cpu_copies: int, cuda_copies: int) -> None:
     """The demo's training step under @profile, and plain: the median over freshly loaded copies, since each lies
     elsewhere in memory. How far two plain ones differ is shown beside it."""
-    for device, steps, builds in ("cpu", 4, 1), ("cuda", 20, 4):
+    for device, copies, steps, builds in ("cpu", cpu_copies, 4, 1), ("cuda", cuda_copies, 20, 4):
         medians = [step_medians(device, steps, builds) for _ in range(copies)]
         ratio = statistics.median(profiled / ((first + second) / 2) for first, profiled, second in medians)
         control = statistics.median(second / first for first, _, second in medians)
@@ -182,7 +182,7 @@ def main() -> None:
     compare_elsewhere(200_000, rounds)
     compare_lines("a line that allocates nothing", nothing, 20_000, rounds * 15)
     compare_allocation(3_000, rounds * 30)
-    compare_step(rounds * 3)
+    compare_step(rounds * 3, rounds * 6)
     atexit.unregister(decorators._print_all)  # the tables are not wanted here
 
 

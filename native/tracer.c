@@ -189,7 +189,7 @@ static PyObject *net_later_max(const struct pml_line_stats *s)
 
 static PyObject *stats_tuple(const void *code, const struct pml_linetable *table, int line, int slot)
 {
-    const struct pml_line_stats *s = pml_linetable_stats(table, line, slot);
+    const struct pml_line_stats copy = *pml_linetable_stats(table, line, slot), *s = &copy;
     PyObject *extra = extra_tuple(table, pml_linetable_extra(table, line, slot));
     const struct pml_growth *later_runs = slot == PML_TARGET_SLOT ? NULL : s->growth;
     PyObject *growth = extra ? pml_growth_tuple(later_runs, code, line, slot - 1) : NULL;
