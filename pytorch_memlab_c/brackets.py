@@ -85,32 +85,32 @@ class Stretches:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        hook = _native.enter()
+        entered = [None]
         try:
-            return self._inner.send(value)
+            return _native.enter_call(entered, self._inner).send(value)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
-            _native.leave(hook)
+            _native.leave_call(entered)
 
     def throw(self, *error: Any) -> Any:
-        hook = _native.enter()
+        entered = [None]
         try:
-            return self._inner.throw(*error)
+            return _native.enter_call(entered, self._inner).throw(*error)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
             del error
-            _native.leave(hook)
+            _native.leave_call(entered)
 
     def close(self) -> None:
-        hook = _native.enter()
+        entered = [None]
         try:
-            self._inner.close()
+            _native.enter_call(entered, self._inner).close()
         finally:
-            _native.leave(hook)
+            _native.leave_call(entered)
 
 
 #: In place of what has ended by an exception, whose traceback holds the frames above: it must not be held by them.
