@@ -34,6 +34,7 @@ _PLAIN = """\
     finally:
         _pml_leave(_pml_entered)
 """
+_COUNTED = _PLAIN + "        _pml_left(_pml_entered)\n"
 _GENERATOR = """\
     try:
         return (yield from _pml_stretches({call}))
@@ -120,24 +121,28 @@ _OVER = (_ for _ in ())
 def bracket(
     function: FunctionType,
     enter: Callable[[list[Any], Any], Any],
-    leave: Callable[[list[Any]], None],
+    left: Callable[[list[Any]], None] | None,
     finished: Callable[[], None],
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    A plain function is run between `enter` and `leave`: `enter(entered, argument)` is called last before the call and gives
-    the argument back, `leave(entered)` afterwards; `entered` is a list of one item. The others call `finished` at their end; what they do between
+    Before a plain function, `enter(entered, argument)` is called last: it enters the engine, with a list of one item, and gives
+    the argument back. Afterwards, `left(entered)`. The others call `finished` at their end; what they do between
     suspensions is enclosed by the engine's own pair.
     """
     namespace: dict[str, Any] = {
         "_pml_function": function,
         "_pml_enter": enter,
-        "_pml_leave": leave,
+        "_pml_leave": _native.leave_call,
+        "_pml_left": left,
         "_pml_finished": finished,
         "_pml_stretches": Stretches,
         "_pml_shape": call_shapes.call_of_shape,
     }
-    exec(compile(_on_one_line(_source(function)), "<pytorch_memlab_c wrapper>", "exec"), namespace)
+    exec(
+        compile(_on_one_line(_source(function, _COUNTED if left else _PLAIN)), "<pytorch_memlab_c wrapper>", "exec"),
+        namespace,
+    )
     wrapper: Any = namespace["_pml_wrapper"]
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
@@ -157,8 +162,8 @@ def _on_one_line(source: str) -> ast.Module:
     return tree
 
 
-def _source(function: FunctionType) -> str:
-    body, prefix = _body(function)
+def _source(function: FunctionType, plain: str) -> str:
+    body, prefix = _body(function, plain)
     parameters = _Parameters(function)
     taken = parameters.taken_whole()
     if call_shapes.NEEDED and (parameters.star or parameters.double):
@@ -173,13 +178,13 @@ def _source(function: FunctionType) -> str:
     )
 
 
-def _body(function: FunctionType) -> tuple[str, str]:
+def _body(function: FunctionType, plain: str) -> tuple[str, str]:
     flags = function.__code__.co_flags  # not what a mark on a plain function says
     if flags & inspect.CO_ASYNC_GENERATOR:
         return _ASYNC_GENERATOR, "async "
     if flags & inspect.CO_COROUTINE:
         return _COROUTINE, "async "
-    return (_GENERATOR if flags & inspect.CO_GENERATOR else _PLAIN), ""
+    return (_GENERATOR if flags & inspect.CO_GENERATOR else plain), ""
 
 
 class _Parameters:

@@ -97,12 +97,12 @@ def clear_global_line_profiler() -> None:
 
 def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return brackets.bracket(function, _native.enter_call, _native.leave_call, _nothing)
+    return brackets.bracket(function, _native.enter_call, None, _nothing)
 
 
 def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
     printer.profiler.add_function(function)
-    return brackets.bracket(function, printer.enter, printer.leave, printer.count)
+    return brackets.bracket(function, printer.enter, printer.left, printer.count)
 
 
 def _nothing() -> None:
@@ -120,14 +120,13 @@ class _Printer:
         self._thread = threading.local()
 
     def enter(self, entered: list[Any], argument: Any) -> Any:
-        entered.append(self)
-        self._thread.depth = getattr(self._thread, "depth", 0) + 1
+        entered.append(getattr(self._thread, "depth", 0))
+        self._thread.depth = entered[1] + 1
         return _native.enter_call(entered, argument)
 
-    def leave(self, entered: list[Any]) -> None:
-        _native.leave_call(entered)
+    def left(self, entered: list[Any]) -> None:
         if entered[1:]:  # else the call was interrupted before it began
-            self._thread.depth -= 1
+            self._thread.depth = entered[1]
             if self._thread.depth == 0:
                 self.count()
 
