@@ -84,18 +84,13 @@ void pml_backlog_open(int device)
     pml_lock_give(&pml_backlog[device].gate);
 }
 
-static int64_t higher(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 PML_OFTEN void pml_backlog_sum(const struct pml_report *report, int count, int64_t pending, struct pml_events *sum)
 {
     const struct pml_report *last = &report[count - 1];
     int64_t allocated = 0, reserved = 0, gross = 0, allocations = 0;
     for (const struct pml_report *r = report; r <= last; r++) {
-        allocated = higher(allocated, r->allocated);
-        reserved = higher(reserved, r->reserved);
+        allocated = pml_higher(allocated, r->allocated);
+        reserved = pml_higher(reserved, r->reserved);
         gross += r->size > 0 ? r->size : 0;
         allocations += r->size > 0;
     }

@@ -109,7 +109,9 @@ void pml_marks_raise(struct pml_marks *marks, int device)
 
 PML_SELDOM void pml_marks_absorb(struct pml_marks *outer, const struct pml_marks *inner)
 {
-    for (int d = 0; outer->active && inner->active && d < inner->devices; d++) {
+    if (!outer->active || !inner->active)
+        return;
+    for (int d = 0; d < inner->devices; d++) {
         if (!cover(outer, d))
             return;
         for (int c = 0; c < extra.columns; c++)

@@ -43,11 +43,12 @@ PML_SELDOM static void begin(struct pml_history *history, struct pml_stretch *cl
 
 static inline void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
 {
-    if (history->open.runs < history->width)
+    if (history->open.runs < history->width) {
         merge(&history->open, run);
-    else
-        begin(history, closed, &(struct pml_stretch){run->runs, run->low, run->level_low, run->reserved_low, run->net,
-                                                     run->reserved_net});
+        return;
+    }
+    struct pml_stretch kept = *run; /* so that the run itself need not lie in memory */
+    begin(history, closed, &kept);
 }
 
 /* A further run in the same outermost call: the call's level is that of its first one. */

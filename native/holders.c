@@ -41,20 +41,13 @@ PML_SELDOM static void show(int device, struct pml_held *held)
     held->shown = devices[device].peaks;
 }
 
-/* The device is locked: nobody else changes it. */
-static void add(_Atomic int64_t *value, int64_t amount)
-{
-    int64_t now = atomic_load_explicit(value, memory_order_relaxed);
-    atomic_store_explicit(value, now + amount, memory_order_relaxed);
-}
-
 static inline void change(int device, struct pml_held *held, int64_t amount)
 {
     if (held->shown != devices[device].peaks)
         show(device, held);
-    add(&held->live, amount);
+    pml_add_alone(&held->live, amount);
     if (amount < 0 && atomic_load_explicit(&ending, memory_order_relaxed))
-        add(&held->ended, -amount);
+        pml_add_alone(&held->ended, -amount);
 }
 
 PML_SELDOM static void note_blocks(int device, bool there)

@@ -13,11 +13,6 @@ struct pml_meter pml_meter = {
     .windows = {.next = &pml_meter.windows, .prev = &pml_meter.windows},
 };
 
-static int64_t higher(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void raise_to(_Atomic int64_t *top, int64_t value)
 {
     int64_t seen = atomic_load_explicit(top, memory_order_relaxed);
@@ -61,12 +56,6 @@ int64_t pml_meter_move(int device, int64_t size)
 
 /* ---- accelerators: one thread at a time, no bus lock is needed ---- */
 
-static void add(_Atomic int64_t *value, int64_t amount)
-{
-    int64_t now = atomic_load_explicit(value, memory_order_relaxed);
-    atomic_store_explicit(value, now + amount, memory_order_relaxed);
-}
-
 static void set_level(struct pml_device *dev, int metric, int64_t level, int64_t highest)
 {
     atomic_store_explicit(&dev->level[metric], level, memory_order_relaxed);
@@ -87,8 +76,8 @@ PML_OFTEN void pml_meter_add(int device, const struct pml_events *sum)
     struct pml_device *dev = &pml_meter.device[device];
     for (int m = 0; m < PML_METRICS; m++)
         set_level(dev, m, sum->level[m], sum->highest[m]);
-    add(&dev->gross, sum->gross);
-    add(&dev->count, sum->count);
+    pml_add_alone(&dev->gross, sum->gross);
+    pml_add_alone(&dev->count, sum->count);
     tick(device, sum->events);
 }
 
@@ -147,7 +136,7 @@ static int64_t take_shared_top(struct pml_device *dev, int metric)
             break;
     } while (!atomic_compare_exchange_weak_explicit(&dev->top[metric], &peak, level, memory_order_relaxed,
                                                     memory_order_relaxed));
-    return higher(peak, level);
+    return pml_higher(peak, level);
 }
 
 /* Devices that appeared after the window began held nothing then. */
@@ -168,9 +157,9 @@ static inline void raise_windows(int device, int64_t active, int64_t allocated, 
     for (struct pml_window *w = pml_meter.windows.next; w != &pml_meter.windows; w = w->next) {
         cover_devices(w, device + 1);
         int64_t *peak = w->span[device].peak;
-        peak[PML_ACTIVE] = higher(peak[PML_ACTIVE], active);
-        peak[PML_ALLOCATED] = higher(peak[PML_ALLOCATED], allocated);
-        peak[PML_RESERVED] = higher(peak[PML_RESERVED], reserved);
+        peak[PML_ACTIVE] = pml_higher(peak[PML_ACTIVE], active);
+        peak[PML_ALLOCATED] = pml_higher(peak[PML_ALLOCATED], allocated);
+        peak[PML_RESERVED] = pml_higher(peak[PML_RESERVED], reserved);
     }
 }
 
@@ -184,7 +173,7 @@ __attribute__((noinline)) static void fold_cpu(void)
 static inline int64_t take_top(struct pml_device *dev, int metric)
 {
     int64_t level = atomic_load_explicit(&dev->level[metric], memory_order_relaxed);
-    int64_t peak = higher(atomic_load_explicit(&dev->top[metric], memory_order_relaxed), level);
+    int64_t peak = pml_higher(atomic_load_explicit(&dev->top[metric], memory_order_relaxed), level);
     atomic_store_explicit(&dev->top[metric], level, memory_order_relaxed);
     return peak;
 }

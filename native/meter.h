@@ -76,6 +76,18 @@ struct pml_meter {
 
 extern struct pml_meter pml_meter;
 
+static inline int64_t pml_higher(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* For a value that only one thread at a time changes: no bus lock is needed. */
+static inline void pml_add_alone(_Atomic int64_t *value, int64_t amount)
+{
+    int64_t now = atomic_load_explicit(value, memory_order_relaxed);
+    atomic_store_explicit(value, now + amount, memory_order_relaxed);
+}
+
 /* Events. `size` > 0 allocates, < 0 frees. `move` is for the CPU: relative, on any number of threads at once, allocated
  * bytes only; it gives the level after it. */
 int64_t pml_meter_move(int device, int64_t size);

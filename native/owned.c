@@ -8,7 +8,7 @@
 #define FIRST_CAPACITY 256
 
 /* With live blocks only, in four to eight times the room that they need: memory follows them. */
-PML_SELDOM static bool make_anew(struct pml_owned_table *table)
+PML_SELDOM bool pml_owned_make_room(struct pml_owned_table *table)
 {
     struct pml_owned_table other = {.capacity = FIRST_CAPACITY, .used = table->used, .named = table->used};
     while (other.capacity <= table->used * 4)
@@ -24,15 +24,10 @@ PML_SELDOM static bool make_anew(struct pml_owned_table *table)
     return true;
 }
 
-bool pml_owned_make_room(struct pml_owned_table *table)
-{
-    return make_anew(table);
-}
-
 void pml_owned_give_back_room(struct pml_owned_table *table)
 {
     if (table->capacity > FIRST_CAPACITY)
-        make_anew(table);
+        pml_owned_make_room(table);
 }
 
 void pml_owned_clear(struct pml_owned_table *table)
