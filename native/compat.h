@@ -47,6 +47,26 @@ static inline void pml_trace_switch(PyThreadState *thread, Py_tracefunc function
 #endif
 }
 
+/* The interpreter's loop that runs on this thread, and the one around it: a function that is called without C in between
+ * runs in its caller's loop. NULL where that is not so, or need not be known. */
+static inline const void *pml_loop(const PyThreadState *thread)
+{
+#if PML_QUIET
+    return thread->cframe;
+#else
+    return NULL;
+#endif
+}
+
+static inline const void *pml_loop_around(const PyThreadState *thread)
+{
+#if PML_QUIET
+    return thread->cframe->previous;
+#else
+    return NULL;
+#endif
+}
+
 /* Set `frame.f_trace` by its descriptor's own function, looked up once. Returns 0, or -1 with an exception. */
 static inline int pml_frame_set_trace(PyFrameObject *frame, PyObject *value)
 {

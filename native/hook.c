@@ -63,8 +63,8 @@ PML_SELDOM static void fail_recorders(const struct pml_code *code)
         code->subscriber[i]->recorder->failed = true;
 }
 
-/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. */
-static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line, bool entered)
+/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no memory. */
+static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
 {
     bool sample = pml_segment_wants_sample(code, line);
     pml_settle(hook->state, sample);
@@ -72,30 +72,38 @@ static void open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *cod
     struct pml_frame *top = pml_stack_push(&hook->stack, frame, code);
     if (!top) {
         fail_recorders(code);
-        return;
+        return NULL;
     }
     pml_code_retain(code);
-    top->entered = entered;
     pml_segment_open(top, line, sample, outer);
-    pml_quiet_frame_opened(top);
+    return top;
+}
+
+static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int first_line, bool direct)
+{
+    int stale = pml_stack_find(&hook->stack, frame);
+    if (stale >= 0) /* its RETURN was lost */
+        pml_quiet_cut(hook, stale);
+    int line = PyFrame_GetLineNumber(frame);
+    bool entered = line == first_line;
+    if (entered)
+        count_call(code);
+    struct pml_frame *top = open_frame(hook, frame, code, line);
+    if (top) {
+        top->entered = entered;
+        top->direct = direct;
+    }
 }
 
 PML_OFTEN static void on_call(PmlHook *hook, PyFrameObject *frame)
 {
     PyCodeObject *object = PyFrame_GetCode(frame);
     struct pml_code *code = pml_codemap_find(object);
-    if (code && pml_code_recorded(code)) {
-        int stale = pml_stack_find(&hook->stack, frame);
-        if (stale >= 0) /* its RETURN was lost */
-            pml_quiet_cut(hook, stale);
-        int line = PyFrame_GetLineNumber(frame);
-        bool entered = line == object->co_firstlineno;
-        if (entered)
-            count_call(code);
-        open_frame(hook, frame, code, line, entered);
-    } else {
+    bool direct = pml_quiet_called_by_wrapper(hook, object);
+    if (code && pml_code_recorded(code))
+        call_recorded(hook, frame, code, object->co_firstlineno, direct);
+    else
         pml_quiet_begin(hook, frame, object);
-    }
     Py_DECREF(object); /* the frame holds it */
 }
 
@@ -177,6 +185,7 @@ static void leave(PmlHook *hook, int entries)
         pml_tracers_interrupted(hook->state);
     bool was_quiet = pml_quiet_now(hook);
     pml_quiet_leaving(hook);
+    hook->calling = NULL;
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
@@ -333,6 +342,14 @@ PyObject *pml_hook_enter(struct pml_state *state)
     else if (quiet)
         pml_hook_resume(hook);
     return Py_NewRef((PyObject *)hook);
+}
+
+PyObject *pml_hook_enter_call(struct pml_state *state)
+{
+    PmlHook *hook = (PmlHook *)pml_hook_enter(state);
+    if (hook)
+        hook->calling = installed(hook) ? pml_loop(hook->python_thread) : NULL;
+    return (PyObject *)hook;
 }
 
 int pml_hook_adopt(struct pml_state *state)

@@ -17,14 +17,19 @@ struct pml_state *pml_state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-static PyObject *enter(PyObject *module, PyObject *unused)
+static PyObject *entered_by(PyObject *module, PyObject *enter(struct pml_state *))
 {
-    PyObject *hook = pml_hook_enter(pml_state_of(module));
+    PyObject *hook = enter(pml_state_of(module));
     if (hook)
         return hook;
     PyErr_Clear(); /* the program goes on unprofiled */
     pml_tracers_failed(pml_state_of(module));
     Py_RETURN_NONE;
+}
+
+static PyObject *enter(PyObject *module, PyObject *unused)
+{
+    return entered_by(module, pml_hook_enter);
 }
 
 static PyObject *leave(PyObject *module, PyObject *hook)
@@ -42,7 +47,7 @@ static PyObject *enter_call(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "enter_call: a list of at least one item, and an argument");
         return NULL;
     }
-    PyList_SetItem(args[0], 0, enter(module, NULL));
+    PyList_SetItem(args[0], 0, entered_by(module, pml_hook_enter_call));
     return Py_NewRef(args[1]);
 }
 

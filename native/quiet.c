@@ -6,8 +6,9 @@
  * (its `f_trace`): it is freed with the frame, right when the call ends, and puts the trace function back. What is called
  * from C often is not even seen: the pause is made around the call (quiet_calls.c).
  *
- * A callee that ends by an exception keeps its frame, in the traceback. Then the profiled frame must end with it, or
- * lines would be missed: calls inside `try` or `with` are left loud. A callee whose frame is kept for other reasons (a
+ * A callee that ends by an exception keeps its frame, in the traceback. Then the profiled frame must end with it, and its wrapper
+ * must leave, or lines would be missed: calls inside `try` or `with` are left loud, and so are those of frames that another
+ * decorator has called, which may handle the exception and call once more. A callee whose frame is kept for other reasons (a
  * stored traceback) rings too late or never. That is noticed when it rings (`in_time`), or else when the profiled function's
  * wrapper leaves. It is told in the report, and the function stays loud from then on.
  *
@@ -145,6 +146,16 @@ PML_OFTEN uint64_t pml_quiet_call(PmlHook *hook)
     return pauses;
 }
 
+bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code)
+{
+    const void *calling = hook->calling;
+    hook->calling = NULL;
+    if (!calling)
+        return false;
+    bool resumed = code->co_flags & SUSPENDABLE; /* by its `send`, `throw` or `close` */
+    return calling == pml_loop(hook->python_thread) || (resumed && calling == pml_loop_around(hook->python_thread));
+}
+
 static void begin_pause(PmlHook *hook, struct pml_frame *top, PyFrameObject *frame, PyCodeObject *code)
 {
     uint64_t number = ++pauses;
@@ -154,6 +165,7 @@ static void begin_pause(PmlHook *hook, struct pml_frame *top, PyFrameObject *fra
     }
     top->held = Py_NewRef((PyObject *)(uintptr_t)top->id);
     top->call = PyFrame_GetLasti((PyFrameObject *)top->held);
+    top->callee = frame;
     pause_tracing(hook, top, number);
 }
 
@@ -163,7 +175,7 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
     struct pml_frame *top = pausing_frame(hook, caller);
     if (top) {
         pml_quiet_learn(frame, code);
-        if (!top->code->loud && !(code->co_flags & SUSPENDABLE) && !catches(top))
+        if (top->direct && !top->code->loud && !(code->co_flags & SUSPENDABLE) && !catches(top))
             begin_pause(hook, top, frame, code);
     }
     Py_XDECREF(caller);
@@ -179,19 +191,31 @@ static bool in_time(const struct pml_frame *frame, const Bell *bell)
     return place >= 0 && place < bell->size;
 }
 
-void pml_quiet_frame_opened(struct pml_frame *frame)
+/* What a traceback says of a frame that an exception left at a given call: nothing, that it came from this callee, or not. */
+enum origin { UNKNOWN, FROM_CALLEE, FROM_ELSEWHERE };
+
+static enum origin origin_of(const struct pml_frame *frame, PyObject *exception)
 {
-    PyObject *handled = PyErr_GetHandledException();
-    frame->handled = handled;
-    Py_XDECREF(handled);
+    PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(exception);
+    enum origin origin = UNKNOWN;
+    for (const PyTracebackObject *at = first; at && origin != FROM_CALLEE; at = at->tb_next)
+        if ((const PyObject *)at->tb_frame == frame->held) {
+            bool callee = at->tb_lasti == frame->call && at->tb_next && at->tb_next->tb_frame == frame->callee;
+            origin = callee ? FROM_CALLEE : FROM_ELSEWHERE;
+        }
+    Py_XDECREF(first);
+    return origin;
 }
 
-static bool leaves_by_exception(const struct pml_frame *frame)
+/* The paused frame ended by an exception of its callee: no line of it was missed. Else it went on after the call. */
+static bool left_by_callee(const struct pml_frame *frame)
 {
+    if (PyFrame_GetLasti((PyFrameObject *)frame->held) != frame->call)
+        return false;
     PyObject *handled = PyErr_GetHandledException();
-    bool another = handled && handled != frame->handled;
+    bool elsewhere = handled && origin_of(frame, handled) == FROM_ELSEWHERE;
     Py_XDECREF(handled);
-    return another;
+    return !elsewhere;
 }
 
 static void tell_missed(struct pml_code *code)
@@ -207,7 +231,7 @@ void pml_quiet_leaving(PmlHook *hook)
 {
     struct pml_frame *top;
     while ((top = pml_stack_top(&hook->stack)) && top->quiet && top->quiet == hook->depth) {
-        if (!leaves_by_exception(top))
+        if (top->held && !left_by_callee(top))
             tell_missed(top->code);
         pml_settle(hook->state, top->sampled);
         pml_segment_close(top);
@@ -258,8 +282,9 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
 {
 }
 
-void pml_quiet_frame_opened(struct pml_frame *frame)
+bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code)
 {
+    return false;
 }
 
 void pml_quiet_leaving(PmlHook *hook)

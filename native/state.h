@@ -58,6 +58,7 @@ struct PmlHook {
     int depth;   /* entries not left yet */
     int leaving; /* entries left by another thread: this thread takes its hook down at its next event */
     bool adopted; /* entered for a thread that started while a profiler was enabled */
+    const void *calling; /* the interpreter's loop in which a wrapper has entered and calls next (quiet.c), or NULL */
     Py_tracefunc below; /* the tracer that was there, and is called after ours */
     PyObject *below_object;
     struct pml_stack stack;
@@ -65,6 +66,8 @@ struct PmlHook {
 
 extern PyType_Spec pml_hook_spec;
 PyObject *pml_hook_enter(struct pml_state *state);
+/* The same, by a wrapper that calls its function next. */
+PyObject *pml_hook_enter_call(struct pml_state *state);
 void pml_hook_leave(PmlHook *hook);
 int pml_hook_adopt(struct pml_state *state);
 /* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
@@ -88,8 +91,9 @@ void pml_hook_resume(PmlHook *hook);
 
 /* quiet.c: tracing off while a callee of a profiled frame runs that nothing is to be seen of. */
 bool pml_quiet_now(const PmlHook *hook);
+/* A function with this code begins or goes on: is it what the wrapper that entered last has to call? */
+bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code);
 void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
-void pml_quiet_frame_opened(struct pml_frame *frame);
 void pml_quiet_leaving(PmlHook *hook);
 void pml_quiet_cut(PmlHook *hook, int depth);
 /* A pause around one call, where tracing may pause: its number, or 0. It needs `ended`. */

@@ -175,6 +175,124 @@ report(later=table("f"), later_notes=notes(), after=sys.gettrace() is None)
     assert values["later_notes"] == [] and values["after"] is True
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def f():\n    kept = keeps()\n    missed = 1\n    raise KeyError",
+        "def f():\n    yield 1\n    kept = keeps()\n    missed = 1",
+        "def f():\n    kept = keeps()\n    missed = 1\n    yield 1",
+        "async def f():\n    kept = keeps()\n    missed = 1\n    return 1",
+        "def f():\n    for _ in range(2):\n        kept = keeps()\n        missed = 1",
+    ],
+    ids=["raises later", "generator", "generator that goes on", "coroutine", "the same call raises the next time"],
+)
+def test_a_kept_frame_is_told_however_the_function_ends(tmp_path, function):
+    values = run(
+        f"""
+import asyncio, inspect
+times = []
+def keeps():
+    times.append(1)
+    if len(times) == 2 and "for" in {function!r}:
+        raise KeyError
+    try:
+        raise ValueError
+    except ValueError as error:
+        return error
+
+@profile
+{function}
+
+def run_f():
+    try:
+        result = f()
+        return asyncio.run(result) if inspect.iscoroutine(result) else list(result or ())
+    except KeyError:
+        return None
+run_f()
+first = table("f"), len(notes())
+for p in decorators._profilers:
+    p.clear()
+run_f()
+report(first=first, later=[table("f"), len(notes())], after=traced())
+""",
+        tmp_path,
+    )
+    (first, told), (later, told_later) = values["first"], values["later"]
+    assert "missed = 1" not in first and told == 1
+    assert later["missed = 1"] >= 1 and told_later == 0
+    assert values["after"] is False
+
+
+@pytest.mark.parametrize("handler", ["return None", "return g(*a)", "stored.append(error)\n            return g(*a)"])
+def test_an_exception_of_a_callee_that_another_decorator_handles(tmp_path, handler):
+    """As those that run a function once more with a smaller batch when memory is out."""
+    values = run(
+        f"""
+import functools
+stored, times = [], []
+def forgives(g):
+    @functools.wraps(g)
+    def call(*a):
+        try:
+            return g(*a)
+        except KeyError as error:
+            {handler}
+    return call
+
+def fails():
+    free(allocate(3000))
+    times.append(1)
+    if len(times) == 1:
+        raise KeyError
+
+@profile
+@forgives
+def f():
+    before = 1
+    fails()
+    after = 1
+f()
+report(table=table("f"), notes=notes(), after=traced(),
+       peak=[line.stats["cpu"].allocated_peak for line in figures()["f"].lines if "cpu" in line.stats])
+""",
+        tmp_path,
+    )
+    again = "g(" in handler
+    assert values["table"]["fails()"] == 1 + again and values["table"].get("after = 1", 0) == again
+    assert max(values["peak"]) == 3000
+    assert values["notes"] == [] and values["after"] is False
+
+
+def test_an_exception_that_a_profiled_caller_of_the_bare_function_handles(tmp_path):
+    values = run(
+        """
+def fails():
+    free(allocate(3000))
+    raise KeyError
+
+@profile
+def inner():
+    fails()
+
+@profile
+def outer():
+    try:
+        inner.__wrapped__()
+    except KeyError:
+        pass
+    return 1
+outer()
+report(inner=table("inner"), outer=table("outer"), notes=notes(), after=traced(),
+       peaks=[line.stats["cpu"].allocated_peak for line in figures()["inner"].lines if line.hits])
+""",
+        tmp_path,
+    )
+    assert values["inner"]["fails()"] == 1 and values["peaks"] == [3000]
+    assert values["outer"]["return 1"] == 1 and values["outer"]["pass"] == 1
+    assert values["notes"] == [] and values["after"] is False
+
+
 def test_an_exception_that_a_callee_caught_and_kept_counts_as_its_frame(tmp_path):
     values = run(
         """
@@ -577,3 +695,112 @@ report(work=table("work"), inner=table("inner"), notes=[n for p in decorators._p
     assert [values["work"][code] for code in lines] == [2] * 5
     assert values["inner"]["block = Block(n)"] == values["inner"]["return block"] == 4
     assert values["notes"] == []
+
+
+def test_profiled_functions_that_finalizers_of_its_variables_call_are_seen(tmp_path):
+    values = run(
+        """
+class Last:
+    def __del__(self):
+        nested(2)
+
+@profile
+def nested(n):
+    if n:
+        nested(n - 1)
+    block = Block(100 * n)
+    return None
+
+@profile
+def f():
+    last = Last()
+    return 1
+
+@profile
+def outer():
+    f()
+    block = Block(50)
+    return None
+f()
+outer()
+lines = figures()["nested"].lines
+report(nested=table("nested"), outer=table("outer"), after=traced(), calls=figures()["nested"].calls,
+       peak=max(line.stats["cpu"].allocated_peak for line in lines if line.hits),
+       outer_peak=max(line.stats["cpu"].allocated_peak for line in figures()["outer"].lines if line.hits),
+       notes=[note for p in decorators._profilers for note in p.records().notes])
+""",
+        tmp_path,
+    )
+    assert values["calls"] == 6 and values["nested"]["nested(n - 1)"] == 4
+    assert values["nested"]["return None"] == 6 and values["peak"] == 200
+    assert values["outer"] == {"def outer():": 0, "f()": 1, "block = Block(50)": 1, "return None": 1}
+    assert values["outer_peak"] == 200
+    assert values["after"] is False and values["notes"] == []
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        "lambda *a: [g(*a), g(*a)][1]",
+        "lambda *a: list(map(g, a + a))[1]",
+        "functools.partial(lambda call, *a: [call(*a), call(*a)][1], g)",
+        "functools.lru_cache(lambda *a: [g(*a), g(*a)][1])",
+    ],
+)
+def test_a_function_that_another_decorator_calls_twice_is_seen_twice(tmp_path, twice):
+    values = run(
+        f"""
+import functools
+def doubled(g):
+    twice = {twice}
+    return functools.wraps(g)(lambda *a: twice(*a))
+
+@profile
+@doubled
+def f(x):
+    block = Block(10)
+    return x
+report(results=[f(1), f(2)], after=traced(), table=table("f"))
+""",
+        tmp_path,
+    )
+    assert values["results"] == [1, 2] and values["after"] is False
+    assert values["table"]["block = Block(10)"] == 4 and values["table"]["return x"] == 4
+
+
+def test_what_finalizers_of_its_variables_change_stays_changed(tmp_path):
+    values = run(
+        """
+from pytorch_memlab_c import profile_every
+def tracer(frame, event, arg):
+    return None
+
+class Last:
+    def __init__(self, act):
+        self.act = act
+    def __del__(self):
+        self.act()
+
+@profile
+def f(act):
+    last = Last(act)
+    return 1
+
+profiler = LineProfiler(traced)
+f(lambda: sys.settrace(tracer))
+report(kept=sys.gettrace() is tracer)
+sys.settrace(None)
+f(profiler.enable)
+report(enabled=traced(), recording=profiler.records() is not None)
+profiler.disable()
+report(disabled=traced())
+hook = []
+with LineProfiler(traced):
+    f(lambda: hook.append(sys.gettrace() is not None))
+report(below=hook, after=traced(), hits=table("f")["return 1"])
+""",
+        tmp_path,
+    )
+    assert values["kept"] is True
+    assert values["enabled"] is True and values["disabled"] is False
+    assert values["below"] == [True] and values["after"] is False and values["hits"] == 3
