@@ -53,9 +53,13 @@ static PyObject *enter_call(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 static PyObject *leave_call(PyObject *module, PyObject *entered)
 {
-    if (PyList_CheckExact(entered) && PyList_GET_SIZE(entered))
-        return leave(module, PyList_GET_ITEM(entered, 0));
-    Py_RETURN_NONE;
+    if (!PyList_CheckExact(entered) || PyList_GET_SIZE(entered) == 0)
+        Py_RETURN_NONE;
+    PyObject *hook = Py_NewRef(PyList_GET_ITEM(entered, 0));
+    PyList_SetItem(entered, 0, Py_NewRef(Py_None));
+    PyObject *done = leave(module, hook);
+    Py_DECREF(hook);
+    return done;
 }
 
 static PyObject *adopt_thread(PyObject *module, PyObject *unused)
@@ -203,7 +207,7 @@ static PyMethodDef methods[] = {
     {"enter", enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
     {"enter_call", (PyCFunction)(void (*)(void))enter_call, METH_FASTCALL,
      "enter_call(entered, argument): `enter`, with the hook in entered[0]; returns the argument."},
-    {"leave_call", leave_call, METH_O, "`leave` the hook that `enter_call` put into entered[0], if it did."},
+    {"leave_call", leave_call, METH_O, "`leave` the hook that `enter_call` put into entered[0], if it did; None takes its place."},
     {"leave", leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
     {"adopt_thread", adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
     {"follow_new_threads", follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},

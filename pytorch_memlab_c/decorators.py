@@ -120,15 +120,15 @@ class _Printer:
         self._thread = threading.local()
 
     def enter(self, entered: list[Any], argument: Any) -> Any:
-        entered.append(getattr(self._thread, "depth", 0))
-        self._thread.depth = entered[1] + 1
+        outermost = getattr(self._thread, "outermost", None)
+        if outermost is None or outermost[0] is None:  # the latter: left, but interrupted before it was counted
+            self._thread.outermost = entered
         return _native.enter_call(entered, argument)
 
     def left(self, entered: list[Any]) -> None:
-        if entered[1:]:  # else the call was interrupted before it began
-            self._thread.depth = entered[1]
-            if self._thread.depth == 0:
-                self.count()
+        if getattr(self._thread, "outermost", None) is entered:
+            self._thread.outermost = None
+            self.count()
 
     def restart(self) -> None:
         """In the child of a fork: another thread may have held the lock."""

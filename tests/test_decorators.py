@@ -322,6 +322,20 @@ def test_profile_every_counts_executions_of_all_threads(tmp_path):
     assert sum(counted) <= 100 and len(counted) == 10
 
 
+def test_profile_every_after_a_signal_handler_raised_between_an_execution_and_its_count(capsys):
+    @profile_every(1)
+    def f(i):
+        return f(i - 1) if i else 0
+
+    printer = decorators._printers[-1]
+    entered = [None]
+    printer.enter(entered, 1)
+    _native.leave_call(entered)
+    assert entered == [None] and sys.gettrace() is None
+    assert [f(2), f(1)] == [0, 0]
+    assert titles(capsys.readouterr().out) == [f.__qualname__] * 2
+
+
 def test_profile_every_where_printing_calls_the_profiled_function(tmp_path):
     run = run_program(
         """
@@ -563,10 +577,10 @@ def test_the_same_function_shown_in_two_ways_has_two_profilers():
 def test_the_hook_is_installed_as_the_last_argument_passes_through():
     before, entered, argument = sys.gettrace(), [None], object()
     passed = _native.enter_call(entered, argument)
-    during = sys.gettrace()
+    during, hook = sys.gettrace(), entered[0]
     _native.leave_call(entered)
     assert passed is argument
-    assert during is entered[0] is not None
+    assert during is hook is not None and entered == [None]
     assert sys.gettrace() is before
     _native.leave_call([None])  # a call that was interrupted before
     with pytest.raises(TypeError):
