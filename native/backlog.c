@@ -34,7 +34,8 @@ static inline void note_written(struct pml_backlog *backlog)
 __attribute__((noinline)) static void write_waiting_line(struct pml_backlog *backlog, struct pml_report *report)
 {
     pml_lock_take(&backlog->gate);
-    report->owner = pml_place_waiting_line();
+    struct pml_owner *owner = pml_place_waiting_line();
+    report->owner = owner ? owner : &pml_owner_nobody;
     note_written(backlog);
     pml_lock_give(&backlog->gate);
 }
@@ -50,7 +51,8 @@ PML_OFTEN bool pml_backlog_add(int device, const void *pointer, int64_t size, in
     report->size = size;
     report->allocated = allocated;
     report->reserved = reserved;
-    report->owner = owned ? pml_place_line(&waits) : NULL;
+    struct pml_owner *owner = owned ? pml_place_line(&waits) : NULL;
+    report->owner = owner ? owner : &pml_owner_nobody;
     if (waits)
         write_waiting_line(&pml_backlog[device], report);
     else

@@ -1,4 +1,4 @@
-/* What each owner holds on each device, by the owner's number.
+/* What each owner holds on each device, by the owner's number; that of `pml_owner_nobody` is 0.
  *
  * Threads: changed with the device locked (holders.h); read by anyone at any time, since what there is never moves or goes
  * away.
@@ -21,6 +21,8 @@ struct pml_held {
 #define PML_HELD_BLOCKS 25
 
 extern _Atomic(struct pml_held *) pml_held_block[PML_MAX_DEVICES][PML_HELD_BLOCKS];
+
+#define PML_NOBODY 0
 
 /* NULL if the owner never held anything there. */
 static inline struct pml_held *pml_held_of(int device, int index)

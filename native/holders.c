@@ -41,31 +41,82 @@ PML_SELDOM static void show(int device, struct pml_held *held)
     held->shown = devices[device].peaks;
 }
 
-static inline void change(int device, struct pml_held *held, int64_t amount)
+static inline void prepare(int device, struct pml_held *held)
 {
     if (held->shown != devices[device].peaks)
         show(device, held);
-    pml_add_alone(&held->live, amount);
-    if (amount < 0 && atomic_load_explicit(&ending, memory_order_relaxed))
-        pml_add_alone(&held->ended, -amount);
+}
+
+static inline void free_bytes(struct pml_held *held, int64_t size)
+{
+    pml_add_alone(&held->live, -size);
+    if (atomic_load_explicit(&ending, memory_order_relaxed))
+        pml_add_alone(&held->ended, size);
+}
+
+/* Bytes of blocks that are not in the table any more. */
+static void release(int device, struct pml_held *held, int64_t size)
+{
+    prepare(device, held);
+    free_bytes(held, size);
 }
 
 PML_SELDOM static void note_blocks(int device, bool there)
 {
     uint64_t bit = UINT64_C(1) << device;
-    bool noted = atomic_load_explicit(&owning, memory_order_relaxed) & bit;
-    if (there && !noted)
+    if (there)
         atomic_fetch_or(&owning, bit);
-    else if (!there && noted)
+    else
         atomic_fetch_and(&owning, ~bit);
 }
 
-static inline void empty(int device, struct pml_owned *block)
+/* After blocks came or went. */
+static inline void tidy(int device)
+{
+    bool there = devices[device].blocks.used > 0;
+    bool noted = atomic_load_explicit(&owning, memory_order_relaxed) >> device & 1;
+    if (there != noted && (there || !pml_gallery_recording()))
+        note_blocks(device, there);
+    pml_owned_give_back_room(&devices[device].blocks);
+}
+
+/* There is no room for the owner's block. What is to be charged in its place: nobody; NULL where nobody has a block. */
+PML_SELDOM static struct pml_held *make_ready(int device, const struct pml_owner *owner, struct pml_held *held)
 {
     struct pml_owned_table *blocks = &devices[device].blocks;
-    pml_owned_empty(blocks, block);
-    if (blocks->used == 0 && !pml_gallery_recording())
-        note_blocks(device, false);
+    bool owned = owner != &pml_owner_nobody;
+    if (owned && held && pml_held_make(device, PML_NOBODY) && pml_owned_make_room(blocks))
+        return held;
+    if (owned)
+        pml_pictures_fail(pml_gallery_groups());
+    return blocks->capacity ? pml_held_of(device, PML_NOBODY) : NULL;
+}
+
+static inline struct pml_held *ready(int device, struct pml_owner *owner)
+{
+    int index = pml_owner_number(owner);
+    struct pml_held *held = index >= 0 ? pml_held_make(device, index) : NULL;
+    return held && pml_owned_has_room(&devices[device].blocks) ? held : make_ready(device, owner, held);
+}
+
+/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's. Written
+ * without branches on what comes: no processor can foresee it. */
+static inline void count_block(int device, const void *pointer, int64_t size, struct pml_owner *owner)
+{
+    struct pml_owned_table *blocks = &devices[device].blocks;
+    struct pml_held *held = ready(device, pointer ? owner : &pml_owner_nobody);
+    if (!held)
+        return;
+    struct pml_owned *block = pml_owned_probe(blocks, pointer);
+    int64_t kept = size & -(int64_t)(held->index != PML_NOBODY);
+    if (block->pointer == 0 && !kept)
+        return;
+    struct pml_held *before = block->pointer ? block->held : held;
+    prepare(device, before);
+    prepare(device, held);
+    free_bytes(before, block->size);
+    pml_add_alone(&held->live, kept);
+    pml_owned_set(blocks, block, pointer, kept, held);
 }
 
 /* A value of the device, for the pictures of these groups. */
@@ -80,82 +131,36 @@ static void see(int device, int64_t value, const struct pml_owner *owner)
     see_in(pml_gallery_open(), device, value, owner);
 }
 
-static inline void drop_block(int device, const void *pointer)
-{
-    struct pml_owned *block = pml_owned_find(&devices[device].blocks, pointer);
-    if (!block)
-        return;
-    change(device, block->held, -block->size);
-    empty(device, block);
-}
-
 void pml_holders_freed(int device, const void *pointer, int64_t value)
 {
-    drop_block(device, pointer);
+    count_block(device, pointer, 0, &pml_owner_nobody);
+    tidy(device);
     see(device, value, NULL);
 }
 
 /* A free that the caching allocator puts off until streams are done with the block; its owner holds it until then. */
 static void freed_on_streams(int device, const void *pointer, int64_t size)
 {
-    struct pml_owned *block = pml_owned_find(&devices[device].blocks, pointer);
+    struct pml_owned_table *blocks = &devices[device].blocks;
+    struct pml_owned *block = pml_owned_find(blocks, pointer);
     bool waits = pml_pending_freed(device, size, block ? block->held->index : -1);
     if (!block)
         return;
     if (!(waits && block->size == size))
-        change(device, block->held, -block->size);
-    empty(device, block);
-}
-
-PML_SELDOM static void lose(int device, const void *pointer)
-{
-    pml_pictures_fail(pml_gallery_groups());
-    drop_block(device, pointer);
-}
-
-static inline void enter(int device, const void *pointer, int64_t size, struct pml_owner *owner)
-{
-    struct pml_owned_table *blocks = &devices[device].blocks;
-    int index = pml_owner_number(owner);
-    struct pml_held *held = index < 0 ? NULL : pml_held_make(device, index);
-    struct pml_owned *block = held ? pml_owned_slot(blocks, pointer) : NULL;
-    if (!block) {
-        lose(device, pointer);
-        return;
-    }
-    if (block->held) /* its end was not seen */
-        change(device, block->held, -block->size);
-    pml_owned_fill(blocks, block, pointer, size, held);
-    if (blocks->used == 1)
-        note_blocks(device, true);
-    change(device, held, size);
-}
-
-/* A block of a line's, or of nobody's. */
-static inline void allocated(int device, const void *pointer, int64_t size, struct pml_owner *owner)
-{
-    if (owner && pointer)
-        enter(device, pointer, size, owner);
-    else
-        drop_block(device, pointer); /* if its end was not seen */
+        release(device, block->held, block->size);
+    pml_owned_set(blocks, block, pointer, 0, block->held);
+    tidy(device);
 }
 
 void pml_holders_allocated(int device, const void *pointer, int64_t size, int64_t value)
 {
     struct pml_owner *owner = pml_gallery_recording() ? pml_place_owner() : NULL;
-    allocated(device, pointer, size, owner);
+    count_block(device, pointer, size, owner ? owner : &pml_owner_nobody);
+    tidy(device);
     see(device, value, owner);
 }
 
 /* ---- accelerators' reports, and locking ---- */
-
-static inline void count_block(int device, const struct pml_report *report)
-{
-    if (report->size < 0)
-        drop_block(device, report->pointer);
-    else
-        allocated(device, report->pointer, report->size, report->owner);
-}
 
 /* Whether a value this high would be a new maximum. */
 static bool rises(uint64_t groups, int device, int64_t value)
@@ -172,7 +177,7 @@ static bool rises(uint64_t groups, int device, int64_t value)
 PML_SELDOM static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending)
 {
     for (int i = 0; i < count; i++) {
-        count_block(device, &report[i]);
+        count_block(device, report[i].pointer, report[i].size, report[i].owner);
         see_in(groups, device, report[i].allocated + pending, report[i].owner);
     }
 }
@@ -181,7 +186,7 @@ PML_OFTEN static void count_together(uint64_t groups, int device, const struct p
                            int64_t highest)
 {
     for (int i = 0; i < count; i++)
-        count_block(device, &report[i]);
+        count_block(device, report[i].pointer, report[i].size, report[i].owner);
     for (uint64_t left = groups; left;) {
         struct pml_series *series = &pml_gallery_next(&left)->device[device]->series;
         bool at_once = pml_series_add_all(series, count, highest);
@@ -200,6 +205,7 @@ PML_OFTEN static void count_reports(int device, const struct pml_report *report,
         count_one_by_one(groups, device, report, count, pending);
     else
         count_together(groups, device, report, count, pending, sum.highest[PML_ACTIVE]);
+    tidy(device);
     pml_meter_add(device, &sum);
 }
 
@@ -262,7 +268,8 @@ PML_OFTEN void pml_holders_reported(int device, const void *pointer, int64_t siz
         count_now(device, &(struct pml_report){pointer, size, allocated, reserved, NULL});
         return;
     }
-    while (!pml_backlog_add(device, pointer, size, allocated, reserved, size > 0 && pml_gallery_recording())) {
+    bool owned = size > 0 && pml_gallery_recording();
+    while (!pml_backlog_add(device, pointer, size, allocated, reserved, owned)) {
         pml_holders_lock(device);
         pml_holders_unlock(device);
     }
@@ -339,7 +346,7 @@ static void released(int device, int index, int64_t size)
 {
     struct pml_held *held = index >= 0 ? pml_held_of(device, index) : NULL;
     if (held)
-        change(device, held, -size);
+        release(device, held, size);
 }
 
 void pml_holders_settle(int device, int64_t pending)
@@ -372,7 +379,7 @@ static void drop_blocks(int device)
     for (int i = pml_held_end(device) - 1; i >= 0; i--) {
         struct pml_held *held = pml_held_of(device, i);
         if (pml_held_live(held))
-            change(device, held, -held->live);
+            release(device, held, held->live);
     }
 }
 
@@ -424,8 +431,8 @@ void pml_holders_lock_all(void)
 
 void pml_holders_unlock_all(void)
 {
-    for (int d = 0; d < PML_MAX_DEVICES && !pml_gallery_recording(); d++)
-        note_blocks(d, devices[d].blocks.used > 0);
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        tidy(d);
     for (int d = PML_MAX_DEVICES - 1; d >= 0; d--) {
         pml_backlog_open(d);
         pml_holders_unlock(d);

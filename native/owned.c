@@ -5,29 +5,21 @@
 
 #include "near.h"
 
-#define FIRST_CAPACITY 256
-
 /* With live blocks only, in four to eight times the room that they need: memory follows them. */
 PML_SELDOM bool pml_owned_make_room(struct pml_owned_table *table)
 {
-    struct pml_owned_table other = {.capacity = FIRST_CAPACITY, .used = table->used, .named = table->used};
+    struct pml_owned_table other = {.capacity = PML_OWNED_FIRST_CAPACITY, .used = table->used, .named = table->used};
     while (other.capacity <= table->used * 4)
         other.capacity *= 2;
     other.slot = calloc(other.capacity, sizeof *other.slot);
     if (!other.slot)
         return false;
     for (size_t i = 0; i < table->capacity; i++)
-        if (table->slot[i].held)
+        if (table->slot[i].size)
             *pml_owned_probe(&other, (const void *)table->slot[i].pointer) = table->slot[i];
     free(table->slot);
     *table = other;
     return true;
-}
-
-void pml_owned_give_back_room(struct pml_owned_table *table)
-{
-    if (table->capacity > FIRST_CAPACITY)
-        pml_owned_make_room(table);
 }
 
 void pml_owned_clear(struct pml_owned_table *table)

@@ -1,6 +1,6 @@
 /* A table of live blocks that have an owner: pointer to size, and to what the owner holds (held.h). No locks: the caller
- * holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at its address, until
- * the table is made anew.
+ * holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at its address, since
+ * allocators give out the same addresses again, until the table is made anew.
  */
 #ifndef PML_OWNED_H
 #define PML_OWNED_H
@@ -13,8 +13,8 @@ struct pml_held;
 
 struct pml_owned {
     uintptr_t pointer; /* 0: free slot */
-    int64_t size;
-    struct pml_held *held; /* NULL: the block is gone; allocators give out the same addresses again */
+    int64_t size; /* 0: the block is gone */
+    struct pml_held *held;
 };
 
 struct pml_owned_table {
@@ -24,12 +24,17 @@ struct pml_owned_table {
     size_t named; /* slots with a pointer */
 };
 
-/* Make room for one more. False when memory runs out: nothing has changed. */
-bool pml_owned_make_room(struct pml_owned_table *table);
-/* After many have gone. */
-void pml_owned_give_back_room(struct pml_owned_table *table);
+#define PML_OWNED_FIRST_CAPACITY 1024 /* in a training step addresses vary: to make it anew is rare */
 
-/* The slot of the pointer, or the free one where it belongs. The table is never empty or full. */
+static inline bool pml_owned_has_room(const struct pml_owned_table *table)
+{
+    return table->named * 2 < table->capacity;
+}
+
+/* Make room for one more address. False when memory runs out: nothing has changed. */
+bool pml_owned_make_room(struct pml_owned_table *table);
+
+/* The slot of the pointer, or the free one where it belongs. The table's capacity is not 0. */
 static inline struct pml_owned *pml_owned_probe(const struct pml_owned_table *table, const void *pointer)
 {
     size_t mask = table->capacity - 1;
@@ -43,30 +48,23 @@ static inline struct pml_owned *pml_owned_probe(const struct pml_owned_table *ta
 static inline struct pml_owned *pml_owned_find(const struct pml_owned_table *table, const void *pointer)
 {
     struct pml_owned *slot = table->used ? pml_owned_probe(table, pointer) : NULL;
-    return slot && slot->held ? slot : NULL;
+    return slot && slot->size ? slot : NULL;
 }
 
-/* The slot for a block; its `held` is not NULL if one was there. NULL when memory runs out. */
-static inline struct pml_owned *pml_owned_slot(struct pml_owned_table *table, const void *pointer)
+/* What the slot of the pointer has from now on. */
+static inline void pml_owned_set(struct pml_owned_table *table, struct pml_owned *slot, const void *pointer, int64_t size,
+                                 struct pml_held *held)
 {
-    bool room = table->named * 2 < table->capacity || pml_owned_make_room(table);
-    return room ? pml_owned_probe(table, pointer) : NULL;
-}
-
-static inline void pml_owned_fill(struct pml_owned_table *table, struct pml_owned *slot, const void *pointer,
-                                  int64_t size, struct pml_held *held)
-{
-    table->used += !slot->held;
     table->named += slot->pointer == 0;
+    table->used += (size_t)((size != 0) - (slot->size != 0));
     *slot = (struct pml_owned){(uintptr_t)pointer, size, held};
 }
 
-static inline void pml_owned_empty(struct pml_owned_table *table, struct pml_owned *slot)
+/* After blocks have gone: what memory they leave over. */
+static inline void pml_owned_give_back_room(struct pml_owned_table *table)
 {
-    slot->held = NULL;
-    table->used--;
-    if (table->used * 32 < table->capacity)
-        pml_owned_give_back_room(table);
+    if (table->used * 32 < table->capacity && table->capacity > PML_OWNED_FIRST_CAPACITY)
+        pml_owned_make_room(table);
 }
 
 void pml_owned_clear(struct pml_owned_table *table);

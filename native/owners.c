@@ -10,15 +10,16 @@ PML_READ_OFTEN uint64_t pml_owners_version = 1;
 PML_READ_OFTEN uint64_t pml_owners_serial = 1;
 PML_READ_OFTEN bool pml_owners_failed;
 struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
+struct pml_owner pml_owner_nobody = {.index = 0};
 
 static struct pml_owner *forgotten; /* their code is gone, they may hold bytes still */
 
 static struct {
     pthread_mutex_t mutex;
     struct pml_owner **owner;
-    int count;
+    int count; /* with 0, which is nobody's */
     int capacity;
-} numbered = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} numbered = {.mutex = PTHREAD_MUTEX_INITIALIZER, .count = 1};
 
 void pml_owners_lock(void)
 {
@@ -157,7 +158,7 @@ struct pml_owner *pml_owner_in_backward(struct pml_owner *owner)
 
 static int free_index(void)
 {
-    for (int i = 0; i < numbered.count; i++)
+    for (int i = 1; i < numbered.count; i++)
         if (!numbered.owner[i])
             return i;
     return -1;
@@ -175,6 +176,7 @@ static int take_index(void)
     struct pml_owner **grown = realloc(numbered.owner, (size_t)capacity * sizeof *grown);
     if (!grown)
         return -1;
+    grown[0] = &pml_owner_nobody;
     numbered.owner = grown;
     numbered.capacity = capacity;
     return numbered.count++;
@@ -193,7 +195,7 @@ int pml_owner_index(struct pml_owner *owner)
 struct pml_owner *pml_owner_of(int index)
 {
     pml_owners_lock();
-    struct pml_owner *owner = index < numbered.count ? numbered.owner[index] : NULL;
+    struct pml_owner *owner = index < numbered.count && numbered.owner ? numbered.owner[index] : NULL;
     pml_owners_unlock();
     return owner;
 }

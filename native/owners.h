@@ -59,8 +59,10 @@ const struct pml_owner *pml_owner_resolve(const struct pml_owner *owner, int gro
 
 struct pml_owner *pml_owner_in_backward(struct pml_owner *owner);
 extern struct pml_owner pml_owner_autograd;
+/* The owner of what no line allocates. It holds nothing. */
+extern struct pml_owner pml_owner_nobody;
 
-/* A dense number, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in use. */
+/* A dense number from 1, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in use. */
 int pml_owner_index(struct pml_owner *owner);
 struct pml_owner *pml_owner_of(int index);
 
