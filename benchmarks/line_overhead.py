@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/line_overhead.py [--quick]
 Needs the CUDA build of PyTorch and, for the peer's column, `pip install pytorch_memlab==0.3.2`.
-A line's figures are processor time, the median of interleaved rounds; a step's are medians. Absolute times are this
+A line's figures are processor time, the median of interleaved rounds; a step's are medians. It takes three minutes. Absolute times are this
 machine's; compare the ratios, and leave the machine idle meanwhile.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import functools
 import gc
 import importlib.util
 import statistics
@@ -82,31 +83,36 @@ def per_line(function: Callable[[int], Any], run: Callable[[int], Any], n: int, 
     return statistics.median(extra) / (n * lines) * 1e9
 
 
-def compare_lines(name: str, function: Callable[[int], Any], n: int, rounds: int) -> None:
-    lines = 2  # the loop's line and the body's
-    ours = per_line(function, pytorch_memlab_c.profile(function), n, lines, rounds)
-    peer = peer_profiled(function)
+def show_lines(name: str, ours: Callable[[], float], peer: Callable[[], float] | None, turns: int) -> None:
+    """Both are measured in turn, so that a slow moment of the machine does not fall on one of them alone."""
+    pairs = [(ours(), peer() if peer else 0.0) for _ in range(turns)]
+    own = statistics.median(first for first, _ in pairs)
     if peer is None:
-        print(f"{name:42} {ours:9.0f} ns a line   (pytorch_memlab is not installed)")
+        print(f"{name:42} {own:9.0f} ns a line   (pytorch_memlab is not installed)")
         return
-    theirs = per_line(function, peer, 200, lines, 3)
-    print(f"{name:42} {ours:9.0f} ns a line   peer {theirs:9.0f} ns   {theirs / ours:7.0f} times cheaper")
+    theirs = statistics.median(second for _, second in pairs)
+    cheaper = statistics.median(second / first for first, second in pairs)
+    print(f"{name:42} {own:9.0f} ns a line   peer {theirs:9.0f} ns   {cheaper:7.0f} times cheaper")
 
 
-def compare_allocation(n: int, rounds: int) -> None:
+def compare_idle_line(turns: int) -> None:
+    profiled, peer = pytorch_memlab_c.profile(nothing), peer_profiled(nothing)
+    ours = functools.partial(per_line, nothing, profiled, 20_000, 2, 15)
+    theirs = peer and functools.partial(per_line, nothing, peer, 200, 2, 1)
+    show_lines("a line that allocates nothing", ours, theirs, turns)
+
+
+def compare_allocation(turns: int) -> None:
     """The loop's own line allocates nothing: its cost is taken off, so that the allocating line stands alone."""
-    name, function = "a line with one CUDA allocation", one_allocation
 
-    def both(run: Callable[[int], Any], idle: Callable[[int], Any], n: int, rounds: int) -> float:
-        return 2 * per_line(function, run, n, 2, rounds) - per_line(nothing, idle, n, 2, rounds)
+    def alone(run: Callable[[int], Any], idle: Callable[[int], Any], n: int, rounds: int) -> float:
+        return 2 * per_line(one_allocation, run, n, 2, rounds) - per_line(nothing, idle, n, 2, rounds)
 
-    ours = both(pytorch_memlab_c.profile(function), pytorch_memlab_c.profile(nothing), n, rounds)
-    peer, idle = peer_profiled(function), peer_profiled(nothing)
-    if peer is None or idle is None:
-        print(f"{name:42} {ours:9.0f} ns a line   (pytorch_memlab is not installed)")
-        return
-    theirs = both(peer, idle, 200, 3)
-    print(f"{name:42} {ours:9.0f} ns a line   peer {theirs:9.0f} ns   {theirs / ours:7.0f} times cheaper")
+    profiled, idle = pytorch_memlab_c.profile(one_allocation), pytorch_memlab_c.profile(nothing)
+    peer, peer_idle = peer_profiled(one_allocation), peer_profiled(nothing)
+    ours = functools.partial(alone, profiled, idle, 3_000, 30)
+    theirs = functools.partial(alone, peer, peer_idle, 200, 1) if peer and peer_idle else None
+    show_lines("a line with one CUDA allocation", ours, theirs, turns)
 
 
 def compare_elsewhere(n: int, rounds: int) -> None:
@@ -180,9 +186,9 @@ def main() -> None:
     gc.disable()  # its runs would fall on one side or the other by chance
     print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, simulated GPU: {torch.cuda.get_device_name()}")
     compare_elsewhere(200_000, rounds)
-    compare_lines("a line that allocates nothing", nothing, 20_000, rounds * 15)
-    compare_allocation(3_000, rounds * 30)
-    compare_step(rounds * 3, rounds * 6)
+    compare_idle_line(rounds)
+    compare_allocation(rounds)
+    compare_step(rounds * 3, rounds * 12)
     atexit.unregister(decorators._print_all)  # the tables are not wanted here
 
 
