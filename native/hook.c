@@ -341,6 +341,8 @@ PyObject *pml_hook_enter(struct pml_state *state)
         pml_hook_install(hook);
     else if (quiet)
         pml_hook_resume(hook);
+    if (quiet)
+        pml_quiet_entering(hook);
     return Py_NewRef((PyObject *)hook);
 }
 

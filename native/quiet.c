@@ -181,41 +181,41 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
     Py_XDECREF(caller);
 }
 
-/* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame is not one that was kept
- * (those have given up their code by the time they let the bell go, so that their place in it is no place at all). */
+/* Whether a traceback leads from the paused frame, at its call, to the frame that was called. */
+static bool leads_to_callee(const struct pml_frame *frame, PyObject *exception)
+{
+    PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(exception);
+    bool found = false;
+    for (const PyTracebackObject *at = first; at && at->tb_next && !found; at = at->tb_next)
+        found = (const PyObject *)at->tb_frame == frame->held && at->tb_lasti == frame->call &&
+                at->tb_next->tb_frame == frame->callee;
+    Py_XDECREF(first);
+    return found;
+}
+
+/* Whether the paused frame still stands at its call, or stood there as it ended. */
+static bool at_its_call(const struct pml_frame *frame)
+{
+    return PyFrame_GetLasti((PyFrameObject *)frame->held) == frame->call;
+}
+
+/* The paused frame ended by the exception of its callee that is being handled: no line of it was missed. */
+static bool left_by_callee(const struct pml_frame *frame)
+{
+    PyObject *handled = PyErr_GetHandledException();
+    bool left = handled && at_its_call(frame) && leads_to_callee(frame, handled);
+    Py_XDECREF(handled);
+    return left;
+}
+
+/* The callee ends now, as it returns: its caller still stands at the call, and the callee's frame goes and is not one that was
+ * kept (those have given up their code by the time they let the bell go, so that their place in it is no place at all). */
 static bool in_time(const struct pml_frame *frame, const Bell *bell)
 {
-    if (collecting || PyFrame_GetLasti((PyFrameObject *)frame->held) != frame->call)
+    if (collecting || !at_its_call(frame) || Py_REFCNT(bell->frame) > 0)
         return false;
     int place = PyFrame_GetLasti(bell->frame);
     return place >= 0 && place < bell->size;
-}
-
-/* What a traceback says of a frame that an exception left at a given call: nothing, that it came from this callee, or not. */
-enum origin { UNKNOWN, FROM_CALLEE, FROM_ELSEWHERE };
-
-static enum origin origin_of(const struct pml_frame *frame, PyObject *exception)
-{
-    PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(exception);
-    enum origin origin = UNKNOWN;
-    for (const PyTracebackObject *at = first; at && origin != FROM_CALLEE; at = at->tb_next)
-        if ((const PyObject *)at->tb_frame == frame->held) {
-            bool callee = at->tb_lasti == frame->call && at->tb_next && at->tb_next->tb_frame == frame->callee;
-            origin = callee ? FROM_CALLEE : FROM_ELSEWHERE;
-        }
-    Py_XDECREF(first);
-    return origin;
-}
-
-/* The paused frame ended by an exception of its callee: no line of it was missed. Else it went on after the call. */
-static bool left_by_callee(const struct pml_frame *frame)
-{
-    if (PyFrame_GetLasti((PyFrameObject *)frame->held) != frame->call)
-        return false;
-    PyObject *handled = PyErr_GetHandledException();
-    bool elsewhere = handled && origin_of(frame, handled) == FROM_ELSEWHERE;
-    Py_XDECREF(handled);
-    return !elsewhere;
 }
 
 static void tell_missed(struct pml_code *code)
@@ -224,6 +224,13 @@ static void tell_missed(struct pml_code *code)
     for (int i = 0; i < code->subscribers; i++)
         if (code->subscriber[i]->recorder->recording)
             code->subscriber[i]->recorder->missed = true;
+}
+
+void pml_quiet_entering(const PmlHook *hook)
+{
+    const struct pml_frame *top = pml_stack_top(&hook->stack);
+    if (top && top->held && !at_its_call(top))
+        tell_missed(top->code);
 }
 
 /* A wrapper leaves: frames that it ran and whose end was not seen are closed. */
@@ -285,6 +292,10 @@ void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code)
 bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code)
 {
     return false;
+}
+
+void pml_quiet_entering(const PmlHook *hook)
+{
 }
 
 void pml_quiet_leaving(PmlHook *hook)

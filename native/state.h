@@ -94,6 +94,8 @@ bool pml_quiet_now(const PmlHook *hook);
 /* A function with this code begins or goes on: is it what the wrapper that entered last has to call? */
 bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code);
 void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
+/* Something enters during a pause: if the paused frame went on meanwhile, it is told. */
+void pml_quiet_entering(const PmlHook *hook);
 void pml_quiet_leaving(PmlHook *hook);
 void pml_quiet_cut(PmlHook *hook, int depth);
 /* A pause around one call, where tracing may pause: its number, or 0. It needs `ended`. */
