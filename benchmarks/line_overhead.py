@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/line_overhead.py [--quick]
 Needs the CUDA build of PyTorch and, for the peer's column, `pip install pytorch_memlab==0.3.2`.
-A line's figures are processor time, the median of interleaved rounds; a step's are medians. It takes three minutes. Absolute times are this
-machine's; compare the ratios, and leave the machine idle meanwhile.
+A line's figures are processor time, the median of interleaved rounds; a step's are medians. It takes three minutes.
+Absolute times are this machine's; compare the ratios, and leave the machine idle meanwhile.
 """
 
 from __future__ import annotations

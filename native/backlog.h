@@ -24,7 +24,7 @@ struct pml_report {
     int64_t size; /* < 0: freed */
     int64_t allocated; /* totals after it */
     int64_t reserved;
-    struct pml_owner *owner; /* of an allocation: the line that was running */
+    struct pml_owner *owner; /* of an allocation: the line that was running; else `pml_owner_nobody` */
 };
 
 typedef void pml_count_reports(int device, const struct pml_report *report, int count);
