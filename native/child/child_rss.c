@@ -4,7 +4,7 @@
  * child_starter.c). Signals reach the child as they would reach one of `subprocess`: same process group, same mask, and
  * what Python ignores back at its default. Needs the GIL, and lets it go while waiting.
  */
-#include "cpython/state.h"
+#include "child/child_rss.h"
 
 #ifdef _WIN32
 
@@ -19,6 +19,7 @@ PyObject *pml_child_rss_run(PyObject *module, PyObject *args)
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

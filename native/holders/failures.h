@@ -6,7 +6,7 @@
 #ifndef PML_FAILURES_H
 #define PML_FAILURES_H
 
-#include "holders/ledger.h"
+#include "holders/peak_picture.h"
 
 /* Of a picture at most this many are kept, the first ones; the others are counted. */
 #define PML_MOST_FAILURES 32

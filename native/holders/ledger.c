@@ -10,6 +10,7 @@
 #include "holders/owned_blocks.h"
 #include "meter/stream_pending.h"
 #include "holders/thread_line.h"
+#include "meter/window.h"
 
 struct device {
     struct pml_lock lock;
@@ -411,15 +412,6 @@ void pml_ledger_observe_now(struct pml_peak_picture *picture)
 }
 
 /* ---- going away, forks ---- */
-
-void pml_ledger_forget_code(struct pml_code *code)
-{
-    if (!code->owner)
-        return;
-    pml_ledger_lock_all();
-    pml_owners_forget_code(code);
-    pml_ledger_unlock_all();
-}
 
 void pml_ledger_lock_all(void)
 {

@@ -48,9 +48,6 @@ void pml_ledger_follow_accelerators(bool follow);
 /* A picture's function begins while no other one runs: what the devices hold then is a value of the picture's. */
 void pml_ledger_observe_now(struct pml_peak_picture *picture);
 
-/* A code object is gone. Needs the GIL. */
-void pml_ledger_forget_code(struct pml_code *code);
-
 /* Around a fork. */
 void pml_ledger_lock_all(void);
 void pml_ledger_unlock_all(void);

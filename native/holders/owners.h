@@ -31,28 +31,19 @@ struct pml_owner {
     struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
 };
 
-/* Changes whenever it may change which profilers count a code object: frames then look again. */
-extern uint64_t pml_owners_version;
 /* Goes up when a picture is begun. An owner belongs to the pictures that are not younger: blocks that are older than a
  * profiling are not charged to its lines, whatever profiled them. */
 extern uint64_t pml_owners_serial;
 
-/* True once memory ran out for an owner, until it is told. Needs the GIL. */
-extern bool pml_owners_failed;
+/* Whether nothing asks for the bytes of the owner with this index any more. All devices are locked. */
+typedef bool pml_owners_is_unused(int index);
 
-/* The owner that the slow ways find or make; NULL when memory runs out, or where the code has no such line. */
-struct pml_owner *pml_owners_intern(struct pml_code *code, int line, struct pml_owner *around);
-
-static inline struct pml_owner *pml_owners_at(struct pml_code *code, int line, struct pml_owner *around)
-{
-    unsigned i = (unsigned)line - (unsigned)code->owner_line;
-    struct pml_owner *owner = i < (unsigned)code->owners ? code->owner[i] : NULL;
-    bool fits = owner && owner->around == around && owner->born >= code->since;
-    return fits ? owner : pml_owners_intern(code, line, around);
-}
-
-/* What of an owner's lines is not yet found by the profilers of a code that is called there. */
-struct pml_owner *pml_owners_outside(struct pml_owner *owner, uint64_t groups);
+/* A new owner; NULL when memory runs out. */
+struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around);
+/* The first owner of a line's list that was made since a picture began; NULL if there is none. */
+struct pml_owner *pml_owners_since(struct pml_owner *first, const struct pml_owner *around, uint64_t since);
+/* An owner of a line's list that is older, but holds nothing that is: it counts as new from now on. All devices are locked. */
+struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around, pml_owners_is_unused *is_unused);
 
 /* The line that a picture's group charges, or NULL. */
 const struct pml_owner *pml_owners_resolve(const struct pml_owner *owner, int group, uint64_t since);
@@ -73,7 +64,7 @@ static inline int pml_owners_number(struct pml_owner *owner)
 }
 
 /* A code object is gone: its owners stay until they hold nothing. All devices are locked. */
-void pml_owners_forget_code(struct pml_code *code);
+void pml_owners_forget_code(struct pml_code *code, pml_owners_is_unused *is_unused);
 
 void pml_owners_lock(void);
 void pml_owners_unlock(void);

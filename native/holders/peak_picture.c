@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holders/owner_bytes.h"
+
 static struct pml_peak *peak_of(struct pml_peak_picture *picture, int device)
 {
     struct pml_peak *peak = picture->device[device];
@@ -119,4 +121,27 @@ void pml_peak_picture_forget(struct pml_peak_picture *picture, int device)
     free(peak->at_peak);
     free(peak->list.holder);
     free(peak);
+}
+
+bool pml_peak_picture_list_peak(const struct pml_peak_picture *picture, int device, struct pml_holder_list *list)
+{
+    const struct pml_peak *peak = picture->device[device];
+    int end = pml_owner_bytes_end(device);
+    for (int i = 0; i < end; i++) {
+        int64_t bytes = pml_peak_picture_bytes(peak, i, pml_owner_bytes_live(pml_owner_bytes_of(device, i)));
+        if (bytes && !pml_peak_picture_append(list, picture, pml_owners_by_index(i), bytes))
+            return false;
+    }
+    return true;
+}
+
+bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list)
+{
+    int end = pml_owner_bytes_end(device);
+    for (int i = 0; i < end; i++) {
+        int64_t bytes = pml_owner_bytes_live(pml_owner_bytes_of(device, i));
+        if (bytes && !pml_peak_picture_append(list, picture, pml_owners_by_index(i), bytes))
+            return false;
+    }
+    return true;
 }

@@ -16,8 +16,6 @@
 #include "holders/owners.h"
 #include "base/series.h"
 
-#define PML_MAX_GROUPS 64
-
 /* Bytes of a line; `code` is the code object's address, only to be compared, NULL for autograd's and at no line. */
 struct pml_holder {
     const void *code;
@@ -73,6 +71,10 @@ bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak
                        int64_t bytes);
 
 bool pml_peak_picture_copy_list(struct pml_holder_list *to, const struct pml_holder_list *from);
+
+/* The holders at a device's peak, and those of its live bytes now. The device is locked; false when memory runs out. */
+bool pml_peak_picture_list_peak(const struct pml_peak_picture *picture, int device, struct pml_holder_list *list);
+bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list);
 
 void pml_peak_picture_forget(struct pml_peak_picture *picture, int device);
 

@@ -8,7 +8,7 @@
 #ifndef PML_GROWTH_H
 #define PML_GROWTH_H
 
-#include "meter/meter.h"
+#include "meter/window.h"
 
 #define PML_STRETCHES 16
 

@@ -10,7 +10,7 @@
  * Where the next object is stands in the object before it, so that a walk along a ring waits for memory at each step. It
  * is begun at many places instead, and takes a step at each of them in turn.
  */
-#include "cpython/state.h"
+#include "live/gc_lists.h"
 
 /* Objects found; no references. */
 struct pile {

@@ -3,7 +3,7 @@
  * There is one for each storage of a program while a report is made, so it is small: most have one tensor, held without a
  * list, and the collector does not look at it. Nothing that a tensor refers to refers to a Storage. Needs the GIL.
  */
-#include "live/storages.h"
+#include "live/storage_type.h"
 
 #include <structmember.h>
 

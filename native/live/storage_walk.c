@@ -2,7 +2,11 @@
  *
  * Needs the GIL throughout. What a walk returns holds references: the caller drops it.
  */
-#include "live/storages.h"
+#include "live/storage_walk.h"
+
+#include <stdbool.h>
+
+#include "live/gc_lists.h"
 
 #define KNOWN_TYPES 512
 

@@ -5,6 +5,10 @@
  */
 #include "live/storages.h"
 
+#include "cpython/state.h"
+#include "live/storage_type.h"
+#include "live/storage_walk.h"
+
 #include <stdlib.h>
 
 #include "meter/cpu_blocks.h"

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meter/meter.h"
+#include "base/hot.h"
+#include "base/limits.h"
 
 static struct {
     int columns;

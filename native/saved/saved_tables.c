@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/moment.h"
+
 struct owner {
     struct owner *next;
     struct pml_saved_table *table; /* one reference */

@@ -5,9 +5,12 @@
  * It never raises, creates no Python object and calls no Python on a LINE event, except where PyTorch's statistics must
  * be read (statistics.c).
  */
-#include "cpython/state.h"
+#include "trace/hook.h"
 
+#include "frames/segment.h"
 #include "holders/ledger.h"
+#include "lines/recorders.h"
+#include "trace/statistics.h"
 
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
@@ -157,7 +160,7 @@ static void leave(PmlHook *hook, int entries)
     if (hook->depth == 0)
         return;
     if (pml_hook_displaced(hook))
-        pml_recorders_interrupt(hook->state);
+        pml_recorders_interrupt();
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
@@ -293,7 +296,7 @@ PyObject *pml_hook_enter(struct pml_state *state)
         return NULL;
     bool lost = hook->depth > 0 && !pml_compat_trace_function(hook->python_thread);
     if (lost) {
-        pml_recorders_interrupt(state);
+        pml_recorders_interrupt();
         resynchronise(hook, PyEval_GetFrame());
     }
     if (hook->depth++ == 0 || lost)

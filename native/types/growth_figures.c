@@ -1,7 +1,9 @@
 /* A line's later runs as a plain tuple, for the snapshot (see growth.h). */
-#include "cpython/state.h"
+#include "types/growth_figures.h"
 
+#include "frames/segment.h"
 #include "holders/ledger.h"
+#include "lines/codes.h"
 
 static PyObject *stretch_tuple(const struct pml_stretch *s)
 {

@@ -3,11 +3,12 @@
  *
  * Ownership: tracers own the Holders they record for. Needs the GIL.
  */
-#include "cpython/state.h"
+#include "types/holders_type.h"
 
 #include <stdlib.h>
 
 #include "holders/failures.h"
+#include "holders/picture_recording.h"
 
 static PyObject *holders_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -148,7 +149,7 @@ static PyType_Slot holders_slots[] = {
     {0, NULL},
 };
 
-PyType_Spec pml_ledger_type_spec = {
+PyType_Spec pml_holders_type_spec = {
     .name = "pytorch_memlab_c._native.Holders",
     .basicsize = sizeof(PmlHolders),
     .flags = Py_TPFLAGS_DEFAULT,

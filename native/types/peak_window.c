@@ -3,7 +3,11 @@
  * A window that stands alone in the meter's list: it may overlap others in any way, on any thread. Closing freezes its
  * figures; so does a fork, for the child. Needs the GIL.
  */
-#include "cpython/state.h"
+#include "types/peak_window.h"
+
+#include "cpython/arguments.h"
+#include "meter/window.h"
+#include "trace/statistics.h"
 
 typedef struct {
     PyObject_HEAD
@@ -83,7 +87,7 @@ static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
 static PyObject *window_figures(PyObject *object, PyObject *device)
 {
     PmlPeakWindow *self = (PmlPeakWindow *)object;
-    int slot = pml_devices_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
     if (is_open(self))

@@ -3,7 +3,10 @@
  */
 #include "meter/cpu_blocks.h"
 #include "check.h"
+#include "base/moment.h"
 #include "holders/failures.h"
+#include "holders/ledger.h"
+#include "holders/picture_recording.h"
 #include "fresh.h"
 #include "meter/stream_pending.h"
 #include "holders/thread_line.h"
@@ -427,7 +430,7 @@ static void hold(int n)
     struct pml_frame_stack stack = {.depth = 0};
     fail_at(n);
     picture.group = -1;
-    pml_picture_recording_start(&picture);
+    pml_picture_recording_start(&picture, &recorder);
     pml_codes_regroup();
     struct pml_frame *frame = pml_frame_stack_push(&stack, key, pml_codes_retain(pml_codes_find(key)));
     for (int line = 3; frame && line < 5; line++) {
@@ -438,7 +441,7 @@ static void hold(int n)
         pml_ledger_unlock(1);
     }
     pml_failures_note(1, 99, 20, 100);
-    pml_picture_recording_stop(&picture);
+    pml_picture_recording_stop(&picture, &recorder);
     bool failed = has_failed();
     CHECK_INT(picture.failed || !frame, failed);
     recorder.recording = false;
@@ -456,7 +459,7 @@ static void holders_that_find_no_memory_say_so_and_leave_nothing(void)
     pml_thread_line_release(pml_thread_line_retain());
     for (int n = 1; n <= 60; n++) {
         fresh_meter();
-        recorder = (struct pml_recorder){.recording = true, .picture = &picture};
+        recorder = (struct pml_recorder){.recording = true};
         picture = (struct pml_peak_picture){.group = -1};
         subscriber[0] = (struct pml_subscriber){&recorder, pml_line_table_new(1, 10, 0, NULL), 0, NULL};
         CHECK(pml_codes_subscribe(key, &subscriber[0]));
