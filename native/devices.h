@@ -1,4 +1,5 @@
-/* The target device, what devices hold, and what they held before they were followed. Needs the GIL; called by Python. */
+/* The target device, what devices hold, and what they held before they were followed. Needs the GIL; called by Python.
+ */
 #ifndef PML_DEVICES_H
 #define PML_DEVICES_H
 

@@ -16,21 +16,26 @@
 #include "types/tracer.h"
 
 static PyMethodDef methods[] = {
-    {"enter", pml_entry_enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
+    {"enter", pml_entry_enter, METH_NOARGS,
+     "Install this thread's hook; returns it, for `leave`, or None if that failed."},
     {"push_hook", pml_entry_push_hook, METH_O, "push_hook(hooks): `enter`, and append its hook to this list."},
     {"pop_hook", pml_entry_pop_hook, METH_O, "pop_hook(hooks): `leave` the hook that `push_hook` appended, if it did."},
     {"leave", pml_entry_leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
     {"adopt_thread", pml_entry_adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
-    {"follow_new_threads", pml_entry_follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},
+    {"follow_new_threads", pml_entry_follow_new_threads, METH_O,
+     "Count profilers that are enabled up (1) or down (-1)."},
     {"set_target", pml_devices_set_target, METH_O, "The device slot that a line is charged to when it ends."},
-    {"install_events", pml_devices_install_events, METH_NOARGS, "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
+    {"install_events", pml_devices_install_events, METH_NOARGS,
+     "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
     {"seed_cpu", pml_devices_seed_cpu, METH_VARARGS, "seed_cpu(pointer, bytes): a block allocated before."},
-    {"seed_device", pml_devices_seed_device, METH_VARARGS, "seed_device(slot, active, allocated, reserved): levels before."},
+    {"seed_device", pml_devices_seed_device, METH_VARARGS,
+     "seed_device(slot, active, allocated, reserved): levels before."},
     {"inject_event", pml_testing_inject_event, METH_VARARGS,
      "inject_event(slot, size, allocated=0, reserved=0, pointer=0): an allocator event with made-up bytes, for tests."},
     {"inject_failure", pml_testing_inject_failure, METH_VARARGS,
      "inject_failure(slot, asked, allocated, reserved, unused, total): an allocation that failed, for tests."},
-    {"levels", pml_devices_levels, METH_O, "(active, allocated, reserved, gross bytes, allocations) of a device slot, now."},
+    {"levels", pml_devices_levels, METH_O,
+     "(active, allocated, reserved, gross bytes, allocations) of a device slot, now."},
     {"devices_used", pml_devices_used, METH_NOARGS, "Device slots on which anything was seen."},
     {"connect_statistics", pml_statistics_connect, METH_VARARGS, "connect_statistics(read, reset, devices)."},
     {"use_statistics_only", pml_statistics_only, METH_O, "Measure accelerators by statistics instead of events."},
@@ -43,23 +48,27 @@ static PyMethodDef methods[] = {
      "saved_connect(samples, is_parameter_of) -> bool: see what autograd saves; samples: (tensor, storage, memory, "
      "bytes)."},
     {"saved_follow", pml_saved_figures_follow, METH_O, "Follow what autograd saves, or forget it."},
-    {"saved_hooks_are_set", pml_saved_figures_hooks_are_set, METH_NOARGS, "Whether this thread has saved-tensor hooks set."},
+    {"saved_hooks_are_set", pml_saved_figures_hooks_are_set, METH_NOARGS,
+     "Whether this thread has saved-tensor hooks set."},
     {"run_child", pml_child_rss_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
     {"walk_instances", pml_storage_walk_instances, METH_O,
      "All live objects of a type, or of any type in a tuple, by their types alone."},
-    {"try_each", pml_storage_walk_try_each, METH_VARARGS, 
+    {"try_each", pml_storage_walk_try_each, METH_VARARGS,
      "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
     {"find_answers", pml_storage_walk_find_answers, METH_VARARGS,
      "find_answers(list, question, ...): for each question (object, answer) of all whose answer is not None or False."},
-    {"sum_answers", pml_storage_walk_sum_answers, METH_VARARGS, "sum_answers(question, list): the sum of the integers answered."},
-    {"walk_kinds", pml_storage_walk_kinds, METH_VARARGS, "A list of live objects for each type given, by their types alone."},
+    {"sum_answers", pml_storage_walk_sum_answers, METH_VARARGS,
+     "sum_answers(question, list): the sum of the integers answered."},
+    {"walk_kinds", pml_storage_walk_kinds, METH_VARARGS,
+     "A list of live objects for each type given, by their types alone."},
     {"enter_tensors", pml_storages_enter_tensors, METH_VARARGS,
-     "enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (those without a storage, those "
-     "whose storage has a size and no memory)."},
+     "enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (those without a storage, "
+     "those whose storage has a size and no memory)."},
     {"count_once", pml_storages_count_once, METH_O, "Order storages by address; count bytes once that several have."},
-    {"set_cpu_blocks", pml_storages_set_cpu_blocks, METH_O, "Set the blocks that PyTorch's CPU allocator gave for storages."},
+    {"set_cpu_blocks", pml_storages_set_cpu_blocks, METH_O,
+     "Set the blocks that PyTorch's CPU allocator gave for storages."},
     {"sum_storages", pml_storages_sum, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
     {"largest_first", pml_storages_largest_first, METH_VARARGS,
      "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
@@ -95,8 +104,7 @@ static void release(void *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
-    PML_ONE_INTERPRETER
-    {0, NULL},
+    PML_ONE_INTERPRETER{0, NULL},
 };
 
 static struct PyModuleDef definition = {

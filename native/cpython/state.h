@@ -20,8 +20,8 @@ struct pml_statistics {
     bool only;         /* statistics instead of events */
     bool reading;
     bool failed;
-    uint64_t sampled; /* ticks at the last sample */
-    uint64_t looked;  /* ticks when it was last seen that nothing need be read, or all was */
+    uint64_t sampled;       /* ticks at the last sample */
+    uint64_t looked;        /* ticks when it was last seen that nothing need be read, or all was */
     uint64_t invalidations; /* and touches */
 };
 

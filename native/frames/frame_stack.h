@@ -16,15 +16,15 @@ struct pml_frame {
     int line;
     uint64_t segment; /* `pml_moment` when the open segment began */
     bool outermost;
-    bool raised;     /* the last event was an exception */
-    bool sampled;    /* statistics are read at both ends of the open segment */
-    bool entered;    /* it stands on its first line, and no line of it has run yet */
-    uint64_t opened; /* `pml_recorders_starts` when the segment began */
-    uint64_t version; /* `pml_codes_version` when the next three were looked up */
-    uint64_t groups;  /* the pictures that it counts for */
-    struct pml_owner *around; /* the calling line, for profilers that do not count this code */
-    struct pml_owner *owner;  /* the line that runs */
-    struct pml_thread_line *thread_line;  /* borrowed from the stack */
+    bool raised;                         /* the last event was an exception */
+    bool sampled;                        /* statistics are read at both ends of the open segment */
+    bool entered;                        /* it stands on its first line, and no line of it has run yet */
+    uint64_t opened;                     /* `pml_recorders_starts` when the segment began */
+    uint64_t version;                    /* `pml_codes_version` when the next three were looked up */
+    uint64_t groups;                     /* the pictures that it counts for */
+    struct pml_owner *around;            /* the calling line, for profilers that do not count this code */
+    struct pml_owner *owner;             /* the line that runs */
+    struct pml_thread_line *thread_line; /* borrowed from the stack */
     struct pml_window window;
 };
 

@@ -1,6 +1,7 @@
 /* The gallery: all pictures that are being taken, each in the place of its group's bit.
  *
- * Threads: with the GIL pictures come, and with all devices locked too (ledger.h) they go; who has locked one may look at all.
+ * Threads: with the GIL pictures come, and with all devices locked too (ledger.h) they go; who has locked one may look
+ * at all.
  */
 #ifndef PML_ACTIVE_PICTURES_H
 #define PML_ACTIVE_PICTURES_H

@@ -50,7 +50,8 @@ static bool holds_nothing(const struct pml_owner *owner, pml_owners_is_unused *i
            (!backward || backward->index < 0 || is_unused(backward->index));
 }
 
-struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around, pml_owners_is_unused *is_unused)
+struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around,
+                                   pml_owners_is_unused *is_unused)
 {
     while (first && (first->around != around || !holds_nothing(first, is_unused)))
         first = first->next;

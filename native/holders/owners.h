@@ -5,8 +5,8 @@
  * both find it at once, so with one profiler an owner is a line, and recursion makes no new ones.
  *
  * Threads: owners are made with the GIL, by the thread that runs the line; `pml_owners_in_backward`, `pml_owners_index`
- * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all devices are
- * locked (ledger.h): whoever holds one device's lock may follow the pointers.
+ * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all
+ * devices are locked (ledger.h): whoever holds one device's lock may follow the pointers.
  */
 #ifndef PML_OWNERS_H
 #define PML_OWNERS_H
@@ -23,7 +23,7 @@ struct pml_owner {
     struct pml_code *code; /* NULL when it is gone */
     int line;
     enum pml_owner_kind kind;
-    uint64_t born; /* `pml_owners_serial` when it was made, or was taken for new */
+    uint64_t born;     /* `pml_owners_serial` when it was made, or was taken for new */
     _Atomic int index; /* -1: has never held anything */
     _Atomic int inner; /* owners that have this one around them */
     struct pml_owner *around;
@@ -42,8 +42,10 @@ typedef bool pml_owners_is_unused(int index);
 struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around);
 /* The first owner of a line's list that was made since a picture began; NULL if there is none. */
 struct pml_owner *pml_owners_since(struct pml_owner *first, const struct pml_owner *around, uint64_t since);
-/* An owner of a line's list that is older, but holds nothing that is: it counts as new from now on. All devices are locked. */
-struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around, pml_owners_is_unused *is_unused);
+/* An owner of a line's list that is older, but holds nothing that is: it counts as new from now on. All devices are
+ * locked. */
+struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around,
+                                   pml_owners_is_unused *is_unused);
 
 /* The line that a picture's group charges, or NULL. */
 const struct pml_owner *pml_owners_resolve(const struct pml_owner *owner, int group, uint64_t since);
@@ -53,7 +55,8 @@ extern struct pml_owner pml_owners_autograd;
 /* The owner of what no line allocates. It holds nothing. */
 extern struct pml_owner pml_owners_nobody;
 
-/* A dense number from 1, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in use. */
+/* A dense number from 1, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in
+ * use. */
 int pml_owners_index(struct pml_owner *owner);
 struct pml_owner *pml_owners_by_index(int index);
 

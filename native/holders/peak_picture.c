@@ -60,7 +60,8 @@ struct pml_holder pml_peak_picture_holder(const struct pml_peak_picture *picture
     return holder;
 }
 
-bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value, const struct pml_owner *owner)
+bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value,
+                              const struct pml_owner *owner)
 {
     struct pml_peak *peak = peak_of(picture, device);
     if (!peak)
@@ -81,8 +82,8 @@ int64_t pml_peak_picture_bytes(const struct pml_peak *peak, int index, int64_t b
     return marked ? peak->at_peak[index].bytes : bytes;
 }
 
-bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture, const struct pml_owner *owner,
-                       int64_t bytes)
+bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture,
+                             const struct pml_owner *owner, int64_t bytes)
 {
     if (!bytes || !owner || !pml_owners_resolve(owner, picture->group, picture->since))
         return true;

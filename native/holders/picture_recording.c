@@ -115,7 +115,8 @@ bool pml_picture_recording_copy(struct pml_peak_picture *picture, int device, st
         *copy = *peak;
         copy->at_peak = NULL;
         copy->list = (struct pml_holder_list){.count = 0};
-        there = peak->kept ? pml_peak_picture_copy_list(&copy->list, &peak->list) : pml_peak_picture_list_peak(picture, device, &copy->list);
+        there = peak->kept ? pml_peak_picture_copy_list(&copy->list, &peak->list)
+                           : pml_peak_picture_list_peak(picture, device, &copy->list);
         picture->failed |= !there;
     }
     pml_ledger_unlock(device);

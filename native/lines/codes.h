@@ -32,7 +32,7 @@ struct pml_code {
     _Atomic uint64_t groups; /* a bit for each picture that its profilers record for */
     int owner_line;          /* of owner[0] */
     int owners;
-    struct pml_owner **owner;         /* by line (holders/charge.h) */
+    struct pml_owner **owner;          /* by line (holders/charge.h) */
     void (*forget)(struct pml_code *); /* called before it is freed; set by who gave it owners */
 };
 

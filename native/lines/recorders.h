@@ -1,6 +1,7 @@
 /* Recorders: what the hook needs to know of each profiler. Needs the GIL.
  *
- * Ownership: a recorder is its profiler's, which adds it to the list of all recorders and removes it before it is freed.
+ * Ownership: a recorder is its profiler's, which adds it to the list of all recorders and removes it before it is
+ * freed.
  */
 #ifndef PML_RECORDERS_H
 #define PML_RECORDERS_H
@@ -11,14 +12,14 @@
 struct pml_recorder {
     struct pml_recorder *next; /* of all recorders */
     bool recording;
-    bool failed;      /* memory ran out: figures are incomplete */
-    bool interrupted; /* another tracer took the hook's place */
-    uint64_t started; /* `pml_recorders_starts` at the last start */
+    bool failed;         /* memory ran out: figures are incomplete */
+    bool interrupted;    /* another tracer took the hook's place */
+    uint64_t started;    /* `pml_recorders_starts` at the last start */
     int64_t sample_runs; /* statistics are read for this many segments of a line */
     int stat_columns;
     int *stat_column_ids;
-    int saved_group; /* what autograd saves is counted once in a group of profilers; 0: not counted */
-    uint64_t group;  /* the bit of the picture that it records for (holders/peak_picture.h); 0: none */
+    int saved_group;      /* what autograd saves is counted once in a group of profilers; 0: not counted */
+    uint64_t group;       /* the bit of the picture that it records for (holders/peak_picture.h); 0: none */
     uint64_t group_since; /* that picture's `since` */
 };
 

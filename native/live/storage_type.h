@@ -7,8 +7,7 @@
 extern PyType_Spec pml_storage_type_spec;
 
 typedef struct {
-    PyObject_HEAD
-    unsigned long long key;
+    PyObject_HEAD unsigned long long key;
     unsigned long long address;
     Py_ssize_t nbytes;
     Py_ssize_t counted;
@@ -18,7 +17,8 @@ typedef struct {
 } PmlStorage;
 
 /* One without a tensor. A new reference. */
-PyObject *pml_storage_type_new(PyTypeObject *type, unsigned long long key, unsigned long long address, Py_ssize_t nbytes);
+PyObject *pml_storage_type_new(PyTypeObject *type, unsigned long long key, unsigned long long address,
+                               Py_ssize_t nbytes);
 /* One more tensor. -1 with an exception set. */
 int pml_storage_type_share(PmlStorage *self, PyObject *tensor);
 /* The tensor of a storage that has one; else NULL. Borrowed. */

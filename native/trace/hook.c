@@ -45,7 +45,8 @@ PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
     pml_segment_next(top, line, sample, frame_around(hook));
 }
 
-/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it. */
+/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it.
+ */
 static void on_exception(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
@@ -66,7 +67,8 @@ PML_COLD static void fail_recorders(const struct pml_code *code)
         code->subscriber[i]->recorder->failed = true;
 }
 
-/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no memory. */
+/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no
+ * memory. */
 static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
 {
     bool sample = pml_segment_wants_sample(code, line);
@@ -408,12 +410,9 @@ static void hook_dealloc(PyObject *self)
 }
 
 static PyType_Slot hook_slots[] = {
-    {Py_tp_doc, "One thread's trace hook."},
-    {Py_tp_call, hook_call},
-    {Py_tp_traverse, hook_traverse},
-    {Py_tp_clear, hook_clear},
-    {Py_tp_dealloc, hook_dealloc},
-    {0, NULL},
+    {Py_tp_doc, "One thread's trace hook."}, {Py_tp_call, hook_call},
+    {Py_tp_traverse, hook_traverse},         {Py_tp_clear, hook_clear},
+    {Py_tp_dealloc, hook_dealloc},           {0, NULL},
 };
 
 PyType_Spec pml_hook_spec = {

@@ -9,14 +9,13 @@
 #include "frames/frame_stack.h"
 
 struct PmlHook {
-    PyObject_HEAD
-    struct pml_state *state;
+    PyObject_HEAD struct pml_state *state;
     PmlHook *next;
     unsigned long thread;
     PyThreadState *python_thread; /* may be gone, unless `pml_hook_is_here` */
-    int depth;   /* entries not left yet */
-    int leaving; /* entries left by another thread: this thread takes its hook down at its next event */
-    bool adopted; /* entered for a thread that started while a profiler was enabled */
+    int depth;                    /* entries not left yet */
+    int leaving;        /* entries left by another thread: this thread takes its hook down at its next event */
+    bool adopted;       /* entered for a thread that started while a profiler was enabled */
     Py_tracefunc below; /* the tracer that was there, and is called after ours */
     PyObject *below_object;
     struct pml_frame_stack stack;

@@ -6,8 +6,7 @@
 #include "holders/peak_picture.h"
 
 typedef struct {
-    PyObject_HEAD
-    struct pml_peak_picture picture;
+    PyObject_HEAD struct pml_peak_picture picture;
 } PmlHolders;
 
 extern PyType_Spec pml_holders_type_spec;

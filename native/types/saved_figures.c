@@ -1,5 +1,5 @@
-/* What autograd keeps (saved_tables.h), as Python sees it: beginning to follow it, asking whether a tensor is a parameter, and
- * the figures of a tracer. Needs the GIL, but for `is_parameter`, which takes it.
+/* What autograd keeps (saved_tables.h), as Python sees it: beginning to follow it, asking whether a tensor is a
+ * parameter, and the figures of a tracer. Needs the GIL, but for `is_parameter`, which takes it.
  */
 #define _GNU_SOURCE
 #include "types/saved_figures.h"
@@ -70,7 +70,8 @@ static int read_sample(PyObject *item, struct pml_saved_sample *sample)
 {
     unsigned long long tensor, storage, memory;
     long long bytes;
-    if (!PyArg_ParseTuple(item, "KKKL;a sample is (tensor, storage, memory, bytes)", &tensor, &storage, &memory, &bytes))
+    if (!PyArg_ParseTuple(item, "KKKL;a sample is (tensor, storage, memory, bytes)", &tensor, &storage, &memory,
+                          &bytes))
         return -1;
     *sample = (struct pml_saved_sample){(void *)(uintptr_t)tensor, (void *)(uintptr_t)storage,
                                         (void *)(uintptr_t)memory, bytes};

@@ -206,12 +206,11 @@ static PyObject *stats_tuple(const void *code, const struct pml_line_table *tabl
         Py_XDECREF(growth);
         return NULL;
     }
-    return Py_BuildValue("(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
-                         (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
-                         (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
-                         (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
-                         (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
-                         stat_values, growth, later);
+    return Py_BuildValue(
+        "(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE], (long long)s->peak[PML_ALLOCATED],
+        (long long)s->peak[PML_RESERVED], (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
+        (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum, (long long)s->net_max,
+        (long long)s->net_last, (long long)s->gross, (long long)s->count, stat_values, growth, later);
 }
 
 static int set_slot(PyObject *dict, const void *code, const struct pml_line_table *table, int line, int slot)
@@ -433,8 +432,7 @@ static PyMethodDef tracer_methods[] = {
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
     {"snapshot", tracer_snapshot, METH_NOARGS,
      "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
-    {"saved", tracer_saved, METH_NOARGS,
-     "What autograd kept: [(code, [(line, device slot, figures)])]."},
+    {"saved", tracer_saved, METH_NOARGS, "What autograd kept: [(code, [(line, device slot, figures)])]."},
     {NULL, NULL, 0, NULL},
 };
 

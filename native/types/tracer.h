@@ -7,12 +7,11 @@
 #include "types/holders_type.h"
 
 struct PmlTracer {
-    PyObject_HEAD
-    struct pml_state *state;
+    PyObject_HEAD struct pml_state *state;
     PmlTracer *next;
     struct pml_recorder recorder;
     PmlHolders *holders; /* owned; or NULL */
-    PyObject *codes; /* list, in the order added: keeps them alive */
+    PyObject *codes;     /* list, in the order added: keeps them alive */
     struct pml_subscriber **subscriber;
 };
 

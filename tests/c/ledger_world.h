@@ -13,7 +13,7 @@
 
 static struct pml_peak_picture picture[RECORDERS];
 static struct pml_peak_picture *taken[RECORDERS]; /* by each recorder */
-static int64_t total[PML_MAX_DEVICES]; /* what accelerators' allocators hold */
+static int64_t total[PML_MAX_DEVICES];            /* what accelerators' allocators hold */
 
 /* A profiler of its own picture, or of another profiler's. */
 static inline void begin(int r, struct pml_peak_picture *shared)
@@ -121,7 +121,8 @@ static inline int64_t peak_of(int r, int device)
     return copy.peak;
 }
 
-static inline int64_t owner_bytes(const struct pml_holder_list *list, const void *code, int line, enum pml_owner_kind kind)
+static inline int64_t owner_bytes(const struct pml_holder_list *list, const void *code, int line,
+                                  enum pml_owner_kind kind)
 {
     int64_t bytes = 0;
     for (int i = 0; i < list->count; i++) {

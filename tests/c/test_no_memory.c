@@ -97,8 +97,8 @@ static void a_line_table_is_whole_or_not_there(void)
 static void record_on_two_devices(struct pml_line_table *table, int target, int n)
 {
     int allocations = target == 1 ? 2 : 1;
-    struct pml_window window = {.devices = 2,
-                                .span = {{.end.level = {1, 1, 1}, .end_ticks = 1}, {.end.level = {2, 2, 2}, .end_ticks = 1}}};
+    struct pml_window window = {
+        .devices = 2, .span = {{.end.level = {1, 1, 1}, .end_ticks = 1}, {.end.level = {2, 2, 2}, .end_ticks = 1}}};
     if (target != 1)
         CHECK(pml_line_table_record(table, 5, &window, 1));
     fail_at(n);
@@ -401,7 +401,8 @@ static int run_segments(bool sampled)
     for (bool failed = true; failed; n++) {
         int before = live;
         fresh_meter();
-        recorder = (struct pml_recorder){.recording = true, .sample_runs = 9, .stat_columns = 1, .stat_column_ids = &column};
+        recorder =
+            (struct pml_recorder){.recording = true, .sample_runs = 9, .stat_columns = 1, .stat_column_ids = &column};
         subscriber[0] = (struct pml_subscriber){&recorder, pml_line_table_new(1, 10, 1, &column), 0, NULL};
         CHECK(pml_codes_subscribe(key, &subscriber[0]));
         run_segment(pml_codes_find(key), sampled, n);
