@@ -12,6 +12,8 @@ import itertools
 import sys
 from collections.abc import Iterable
 
+from . import hints
+
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "active_bytes.all.peak",
     "reserved_bytes.all.peak",
@@ -159,14 +161,13 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     saved = [c for c in wanted if c in SAVED_FIELDS]
     if saved and "saved" not in recorded:
         raise ValueError(
-            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
-            "LineProfiler(..., saved=True), @profile(saved=True), or where such a column is named before the run (-c saved)"
+            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with {hints.record_saved()}, "
+            "or where such a column is named before the run"
         )
     if missing:
         raise ValueError(
             f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
-            f"Ask for it before the program runs, with LineProfiler(..., columns={missing}) or "
-            f"@profile(columns={missing})"
+            f"Ask for it before the program runs, {hints.record_columns(missing)}"
         )
     return wanted
 
