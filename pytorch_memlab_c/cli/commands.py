@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..data import hints
+from ..data import advice
 from ..data.version import __version__
 from .usage import Parser, UsageError
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "action" not in options:
         parser.error("nothing to do: give a command, " + ", ".join(_COMMANDS))
     try:
-        with contextlib.nullcontext() if options.command in _PROGRAM_COMMANDS else hints.for_command_line():
+        with contextlib.nullcontext() if options.command in _PROGRAM_COMMANDS else advice.for_command_line():
             code: int = options.action(options)
         return code
     except UsageError as error:

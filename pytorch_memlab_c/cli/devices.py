@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from .. import simulate
-from ..data import hints
+from ..data import advice
 from ..engine.target_device import parse_slot
 
 _ASK = """\
@@ -31,11 +31,11 @@ def check_device(device: str | None) -> None:
     version, has_cuda, count = json.loads(answer.stdout.splitlines()[-1])
     if not has_cuda:
         raise RuntimeError(
-            f"--device {device}: this build of PyTorch ({version}) has no CUDA; use {hints.device('cpu')}"
+            f"--device {device}: this build of PyTorch ({version}) has no CUDA; use {advice.device('cpu')}"
         )
     if count == 0:
         raise RuntimeError(
-            f"--device {device}: there is no CUDA device here; use {hints.device('cpu')}, or {hints.simulated_gpu()} for one"
+            f"--device {device}: there is no CUDA device here; use {advice.device('cpu')}, or {advice.simulated_gpu()} for one"
         )
     if index >= count:
         there = ", ".join(f"cuda:{i}" for i in range(count))

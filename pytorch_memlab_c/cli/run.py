@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from .. import simulate
-from ..data import hints
+from ..data import advice
 from ..line_profiler import LineProfiler
 from ..line_profiler.records import LineRecords
 from .code_tree import Imports
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _profiler(options: argparse.Namespace) -> LineProfiler:
     try:
-        with hints.for_command_line():
+        with advice.for_command_line():
             check_device(options.device)
             return LineProfiler(device=options.device, columns=options.column or None, saved=options.saved)
     except (ValueError, RuntimeError) as error:
@@ -110,7 +110,7 @@ class Session:
             return
         self.abandon()
         try:
-            with hints.for_command_line():
+            with advice.for_command_line():
                 written = self._write()
         except (Exception, KeyboardInterrupt) as error:
             tell(f"the report could not be written: {str(error) or type(error).__name__}")

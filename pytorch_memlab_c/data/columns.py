@@ -12,7 +12,7 @@ import itertools
 import sys
 from collections.abc import Iterable
 
-from . import hints
+from . import advice
 
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "active_bytes.all.peak",
@@ -161,13 +161,13 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     saved = [c for c in wanted if c in SAVED_FIELDS]
     if saved and "saved" not in recorded:
         raise ValueError(
-            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with {hints.record_saved()}, "
+            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with {advice.record_saved()}, "
             "or where such a column is named before the run"
         )
     if missing:
         raise ValueError(
             f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
-            f"Ask for it before the program runs, {hints.record_columns(missing)}"
+            f"Ask for it before the program runs, {advice.record_columns(missing)}"
         )
     return wanted
 
