@@ -5,7 +5,6 @@ PyTorch is never imported here; what is done waits until the program imports it.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from types import ModuleType
@@ -75,6 +74,5 @@ def _statistics_only(torch: Any, followed: int) -> bool:
     return not followed & _CUDA or torch.cuda.get_allocator_backend() != "native"
 
 
-gc.callbacks.append(_native.collector)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native.after_fork_child)
