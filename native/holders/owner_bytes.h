@@ -1,7 +1,7 @@
 /* What each owner holds on each device, by the owner's number; that of `pml_owners_nobody` is 0.
  *
- * Threads: changed with the device locked (ledger.h); read by anyone at any time, since what there is never moves or
- * goes away.
+ * Threads: changed with the device locked (ledger.h); read from any thread at any time, since entries are never moved
+ * or freed.
  */
 #ifndef PML_OWNER_BYTES_H
 #define PML_OWNER_BYTES_H
@@ -10,9 +10,9 @@
 
 struct pml_owner_bytes {
     _Atomic int64_t live;
-    _Atomic int64_t ended; /* freed as profiled functions ended, ever */
+    _Atomic int64_t ended; /* freed as profiled functions ended, since the start */
     int64_t ended_before;  /* until its line last began; needs the GIL */
-    uint64_t published;    /* the device's `peaks` when all pictures were told what it held */
+    uint64_t published;    /* the device's `peaks` when its bytes were last published to all pictures */
     int index;             /* the owner's number */
 };
 
