@@ -17,6 +17,8 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
 }
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_copyright = False
 
 # `name` in a docstring is code.
@@ -24,6 +26,7 @@ default_role = "code"
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
+add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
