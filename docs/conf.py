@@ -13,7 +13,7 @@ exclude_patterns = ["requirements.txt"]
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_theme_options = {
-    "source_repository": _links.get("Repository", ""),
+    "source_repository": _links["Source"],
     "source_branch": "main",
     "source_directory": "docs/",
 }

@@ -14,6 +14,8 @@ import pytest
 from cli_support import write
 from document_pages import PAGES, ROOT, Page, page, run
 
+from pytorch_memlab_c.data import columns
+
 README = page("README.md")
 WITH_SAMPLES = [page for page in PAGES if page.of("python")]
 FROM_COMMANDS = [(page.name, block.command) for page in PAGES for block in page.blocks if block.command]
@@ -136,6 +138,12 @@ def test_targets_of_make_exist() -> None:
     assert {"make demo", "make test"} <= set(README.commands)
 
 
+def test_every_column_of_the_profiler_is_explained() -> None:
+    explained = set(re.findall(r"`([\w.]+)`", page("docs/columns.md").text))
+    own = {"hits", *columns.OWN_FIELDS, *columns.SAVED_FIELDS, *columns.CPU_FIELDS}
+    assert own <= explained, own - explained
+
+
 def test_readme_is_short() -> None:
     assert 900 <= len(README.text.split()) <= 1200
 
@@ -159,7 +167,7 @@ def test_links_lead_somewhere(page: Page) -> None:
 def test_links_of_the_readme_work_away_from_the_repository() -> None:
     """They are addresses below the repository's, which pyproject.toml names, of files that are there."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    repository = re.search(r'^Repository = "(https://[^"]+)"$', project, flags=re.MULTILINE)
+    repository = re.search(r'^Source = "(https://[^"]+)"$', project, flags=re.MULTILINE)
     assert repository is not None
     links = dict(re.findall(r"^\[([\w-]+)\]: (\S+)$", README.text, flags=re.MULTILINE))
     assert set(re.findall(r"\]\[([\w-]+)\]", README.prose)) == set(links) and "](" not in README.prose
