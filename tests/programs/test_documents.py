@@ -17,6 +17,7 @@ from document_pages import PAGES, ROOT, Page, page, run
 from pytorch_memlab_c.data import columns
 
 README = page("README.md")
+BESIDE = [Page(ROOT / "CHANGELOG.md"), Page(ROOT / "CONTRIBUTING.md")]
 WITH_SAMPLES = [page for page in PAGES if page.of("python")]
 FROM_COMMANDS = [(page.name, block.command) for page in PAGES for block in page.blocks if block.command]
 
@@ -132,7 +133,7 @@ def test_commands_on_a_simulated_gpu_run(gpu: None, tmp_path: Path) -> None:
 
 def test_targets_of_make_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for one in PAGES:
+    for one in [*PAGES, *BESIDE]:
         code = "\n".join([*one.commands, *re.findall("`[^`]*`", one.prose)])
         assert set(re.findall(r"\bmake ([a-z][\w-]*)", code)) <= targets, one.name
     assert {"make demo", "make test"} <= set(README.commands)
@@ -153,7 +154,7 @@ def anchors(text: str) -> set[str]:
     return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [*PAGES, Page(ROOT / "CHANGELOG.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Page) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.prose):
         assert not target.startswith("http"), f"{target}: an address that no test can check"
