@@ -25,7 +25,7 @@ test: install ## run the tests
 
 install: $(VENV)/.installed ## set up the environment and build the package in it
 
-$(VENV)/.environment:
+$(VENV)/.environment: tests/requirements.txt tests/requirements-torch.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
 	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
 	$(PYTHON) -m venv $(VENV)
@@ -58,10 +58,11 @@ bench: install ## what a line, a measured workload and a memory report cost, bes
 	$(py) benchmarks/workload_overhead.py
 	$(py) benchmarks/reporter.py
 
-lint: install ## ruff, mypy, and the rules for C files
+lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
+	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]' -not -path '*/simcuda/*')
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds
