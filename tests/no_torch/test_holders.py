@@ -382,6 +382,28 @@ def test_calls_that_allocate_nothing_are_no_points_of_the_plot():
     assert len(peak_of(profiler)[0].series) == 3
 
 
+def test_plot_of_the_first_allocations_begins_where_later_ones_do(tmp_path):
+    program = """
+    from pytorch_memlab_c import LineProfiler, _native
+    from program_support import report
+
+    def f(pointer):
+        _native.inject_event(0, 10, 0, 0, pointer)
+        _native.inject_event(0, -10, 0, 0, pointer)
+
+    def plot(pointer, clear):
+        with LineProfiler(f, device="cpu") as profiler:
+            f(pointer)
+            if clear:
+                profiler.clear()
+                f(pointer)
+        return profiler.records().holders.peaks[0].series
+
+    report(first=plot(4096, False), second=plot(8192, False), cleared=plot(4096, True))
+    """
+    assert run_program(program, tmp_path).values == {name: [0, 10, 0] for name in ("first", "second", "cleared")}
+
+
 def test_json_round_trip_and_reports_that_are_older():
     records = LineRecords((), holders=RECORDS)
     text = records.to_json()
