@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from ..data.holder_types import (
 )
 from ..data.sources import Source, def_line
 from ..engine import following
+from .uncaught import where_memory_ran_out
 
 _KINDS = (LINE, BACKWARD, AUTOGRAD)
 _RawHolder = tuple[int, int, int, int]
@@ -60,7 +62,7 @@ class HolderBook:
         failures, failed = self.native.failures()
         return HolderRecords(
             tuple(self._peak(*entry) for entry in self.native.snapshot()),
-            tuple(self._out_of_memory(*entry) for entry in failed),
+            _with_innermost([self._out_of_memory(*entry) for entry in failed], failures),
             failures,
             tuple(self._notes()),
         )
@@ -98,3 +100,10 @@ class HolderBook:
         if self.native.failed:
             notes.append("memory ran out while profiling: bytes of some lines are in the row elsewhere")
         return notes
+
+
+def _with_innermost(failed: list[OutOfMemory], count: int) -> tuple[OutOfMemory, ...]:
+    """An exception that nothing has caught comes from the last failure, if that one was kept."""
+    if failed and count == len(failed):
+        failed[-1] = replace(failed[-1], innermost=where_memory_ran_out())
+    return tuple(failed)
