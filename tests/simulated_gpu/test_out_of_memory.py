@@ -47,7 +47,7 @@ def test_a_line_that_nobody_profiles_is_named_with_who_held_the_rest(tmp_path):
     assert rows[0].split() == [
         "3.00G",
         "60.0%",
-        "program.py:8",
+        "program.py:9",
         "in",
         "make",
         "return",
@@ -79,7 +79,7 @@ def test_the_profiled_line_around_is_named_too(tmp_path):
     )
     text = run.stdout.partition("Out of memory")[2]
     assert text.startswith(" on cuda:0 at program.py:5 in take, which is not profiled\n  > return torch.empty(")
-    assert "  called by program.py:11 in train\n  > Optimizer().step()\n" in text
+    assert "  called by program.py:12 in train\n  > Optimizer().step()\n" in text
 
 
 @pytest.mark.parametrize("command", [["-m", "pytorch_memlab_c", "run", "-f", "make", "program.py"]])
@@ -95,7 +95,7 @@ def test_by_the_command_line(tmp_path, command):
         command,
     )
     text = run.stdout.partition("Out of memory")[2]
-    assert text.startswith(" on cuda:0 at program.py:9 in <module>, which is not profiled\n  > x = torch.empty(9 * G")
+    assert text.startswith(" on cuda:0 at program.py:10 in <module>, which is not profiled\n  > x = torch.empty(9 * G")
     assert "it cannot fit: the device has 8.00G in all" in text and "less held" not in text
 
 
@@ -120,7 +120,8 @@ def test_an_error_that_was_handled_long_ago_names_no_line(tmp_path):
     "held, request_, expected",
     [
         ("take(G // 100)", "7 * G + G // 2", None),
-        ("take(G // 100)", "8 * G", "it cannot fit: the device has 8.00G in all"),
+        ("take(G // 100)", "8 * G", "it would fit with 10.24M less held"),
+        ("take(G // 100)", "8 * G + 1", "it cannot fit: the device has 8.00G in all"),
         ("take(G)", "6 * G + G // 2", None),
         ("take(2 * G)", "7 * G", "it would fit with 1.00G less held"),
         ("take(7 * G)", "8 * G - 1", "it would fit with 7.00G less held"),
