@@ -262,7 +262,10 @@ def lines_of(*sizes):
     "told, expected",
     [
         (failure(3 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 8 * G)), ["2.00G less", "largest line holds"]),
-        (failure(23 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 10 * G)), ["22.00G less", "2 largest lines"]),
+        (failure(20 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 10 * G)), ["19.00G less", "2 largest lines"]),
+        (failure(22 * G, 20 * G, 21 * G, G), ["20.00G less"]),  # all that is held, and 1 GB of the cache
+        (failure(23 * G, 20 * G, 21 * G, G), ["cannot fit: with nothing else held, this process could have 22.00G"]),
+        (failure(25 * G, 20 * G, 21 * G, G), ["cannot fit: the device has 24.00G in all"]),
         (failure(G, 15 * G, 20 * G, 4 * M), ["fragmentation: 5.00G (25.0% of reserved)", "1020.00M less"]),
         (failure(G, 5 * G, 5 * G, 10 * G), ["set_per_process_memory_fraction"]),
         # a request of 5 MB needs a segment of 20 MB: room for 12 MB is not room enough
