@@ -32,12 +32,14 @@ import importlib.util
 import os
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import simulated_exit
 from .torch_import import after_torch_import
 
 __all__ = [
@@ -54,8 +56,13 @@ __all__ = [
 ENVIRONMENT_VARIABLE = "PYTORCH_MEMLAB_SIMULATE"
 MAX_DEVICES = 8
 
-# In this order: the shells that bear the names libcuda.so.1 and libnvidia-ml.so.1 depend on the first.
-_LIBRARIES = ("libpml_simcudart.so", "libpml_simcuda.so", "libpml_simnvml.so")
+# In this order: the two of the driver's names depend on the first.
+_DRIVER_FOLDER = "simulated_driver"
+_LIBRARIES = (
+    "libpml_simcudart.so",
+    f"{_DRIVER_FOLDER}/libcuda.so.1",
+    f"{_DRIVER_FOLDER}/libnvidia-ml.so.1",
+)
 _SUPPORTED_CUDA = (12, 13)  # those whose struct layouts native/simcuda/cuda_abi.h states
 
 _MIB = 1 << 20
@@ -340,6 +347,21 @@ def _take_over(torch: Any, runtime: ctypes.CDLL) -> None:
         )
 
 
+def _set_environment() -> None:
+    """Sets what libraries read from the environment when they first compile a kernel; child processes inherit it."""
+    # PyTorch's kernels compiled at run time are empty here: they must not get into the cache that real devices use.
+    os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
+    # Triton links its launchers to the driver. By soname only, so that they also serve a real one.
+    os.environ.setdefault("TRITON_LIBCUDA_PATH", str(_library_folder() / _DRIVER_FOLDER))
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = _inductor_cache(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
+
+
+def _inductor_cache(chosen: str | None) -> str:
+    """A cache of its own: inductor keeps there which variant of a kernel was fastest, and here times mean nothing."""
+    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"torchinductor_{os.getuid()}"
+    return str(folder if folder.name == "simulated" else folder / "simulated")
+
+
 # ---- the API ----
 
 
@@ -390,8 +412,8 @@ def _enable(configuration: _Configuration) -> None:
         if torch is not None and torch.cuda.is_initialized():
             raise RuntimeError("CUDA is in use in this process already: call simulate.enable() before its first use")
         runtime = _load_runtime(configuration)
-        # Kernels compiled at run time are empty here: they must not get into the cache that real devices use.
-        os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
+        _set_environment()
+        simulated_exit.register()
         if torch is None:
             after_torch_import(lambda module: _prepare_torch(module, runtime))
         else:

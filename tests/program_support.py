@@ -11,8 +11,6 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import autograd_end  # noqa: F401
-
 from pytorch_memlab_c import LineProfiler, LineRecords, _native, decorators, engine, profile
 
 CPU = 0

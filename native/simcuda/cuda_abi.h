@@ -75,6 +75,29 @@ typedef struct {
     unsigned attribute_count;
 } pml_launch_config;
 
+/* CUlaunchConfig */
+typedef struct {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z;
+    unsigned dynamic_shared;
+    void *stream;
+    void *attributes;
+    unsigned attribute_count;
+} pml_driver_launch_config;
+
+enum { PML_TENSOR_MAP_SIZE = 128 }; /* sizeof(CUtensorMap) */
+
+/* enum cudaLimit, CUlimit */
+enum pml_cuda_limit {
+    PML_LIMIT_STACK_SIZE = 0,
+    PML_LIMIT_PRINTF_FIFO_SIZE = 1,
+    PML_LIMIT_MALLOC_HEAP_SIZE = 2,
+    PML_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
+    PML_LIMIT_DEV_RUNTIME_PENDING_LAUNCHES = 4,
+    PML_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
+    PML_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
+    PML_LIMITS = 7,
+};
+
 /* struct cudaDeviceProp. The macros hold what the two versions share, in order. */
 #define PML_PROP_HEAD                         \
     char name[256];                           \
@@ -222,6 +245,8 @@ PML_CHECK_PROP(pml_device_prop_13, 1008, 384, 596, 672, 752, 784);
 PML_CHECK_PROP(pml_device_prop_12, 1032, 388, 616, 696, 776, 780);
 _Static_assert(sizeof(pml_func_attributes) == 144, "cudaFuncAttributes");
 _Static_assert(sizeof(pml_launch_config) == 56, "cudaLaunchConfig_t");
+_Static_assert(sizeof(pml_driver_launch_config) == 56, "CUlaunchConfig");
+_Static_assert(offsetof(pml_driver_launch_config, stream) == 32, "CUlaunchConfig stream");
 _Static_assert(sizeof(pml_pointer_attributes) == 24, "cudaPointerAttributes");
 
 #endif

@@ -184,3 +184,34 @@ int pml_sim_device_attribute(int attribute, int device, int *value)
     *value = attribute_value(attribute, device);
     return PML_CUDA_OK;
 }
+
+/* ---- limits: kept for whoever reads them back, without effect ---- */
+
+/* What the driver says of a device whose limits nobody set. */
+static const size_t k_default_limits[PML_LIMITS] = {
+    [PML_LIMIT_STACK_SIZE] = 1024,
+    [PML_LIMIT_PRINTF_FIFO_SIZE] = (size_t)1 << 20,
+    [PML_LIMIT_MALLOC_HEAP_SIZE] = (size_t)8 << 20,
+    [PML_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+    [PML_LIMIT_DEV_RUNTIME_PENDING_LAUNCHES] = 2048,
+    [PML_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128,
+};
+
+static _Atomic size_t g_limits[PML_MAX_DEVICES][PML_LIMITS]; /* 0: the default */
+
+int pml_sim_device_limit(int limit, size_t *value)
+{
+    if (limit < 0 || limit >= PML_LIMITS)
+        return PML_CUDA_NOT_SUPPORTED;
+    size_t set = atomic_load(&g_limits[t_device][limit]);
+    *value = set ? set : k_default_limits[limit];
+    return PML_CUDA_OK;
+}
+
+int pml_sim_device_set_limit(int limit, size_t value)
+{
+    if (limit < 0 || limit >= PML_LIMITS)
+        return PML_CUDA_NOT_SUPPORTED;
+    atomic_store(&g_limits[t_device][limit], value);
+    return PML_CUDA_OK;
+}

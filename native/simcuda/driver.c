@@ -1,8 +1,8 @@
 /* Driver API: contexts, devices, pointers, modules and kernels; and the table of entry points.
  *
  * Purpose: what PyTorch asks of libcuda.so.1, directly, through libcaffe2_nvrtc.so, or through cudaGetDriverEntryPoint.
- *   The second library (shell.c) only carries the name libcuda.so.1: the functions live here, beside the state they share
- *   with the runtime API.
+ *   The library that bears the name libcuda.so.1 (soname_stub.c) is empty: the functions are here, beside the state they
+ *   share with the runtime API.
  * Ownership: contexts and modules are static handles. Threads: any. Locks: none.
  */
 #include "sim.h"
@@ -128,6 +128,13 @@ PML_API int cuCtxGetDevice(int *device)
 
 PML_API int cuCtxSynchronize(void) { return PML_CUDA_OK; }
 
+PML_API int cuCtxGetLimit(size_t *value, int limit)
+{
+    return value ? pml_sim_device_limit(limit, value) : PML_CUDA_INVALID_VALUE;
+}
+
+PML_API int cuCtxSetLimit(int limit, size_t value) { return pml_sim_device_set_limit(limit, value); }
+
 /* ---- pointers and memory ---- */
 
 PML_API int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -239,7 +246,11 @@ PML_API int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned 
     return PML_CUDA_OK;
 }
 
-PML_API int cuLaunchKernelEx(const void *config, void *function, void **arguments, void **extra) { return PML_CUDA_OK; }
+PML_API int cuLaunchKernelEx(const pml_driver_launch_config *config, void *function, void **arguments, void **extra)
+{
+    pml_sim_stream_note_work(config->stream);
+    return PML_CUDA_OK;
+}
 
 PML_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int block_size, size_t shared)
 {
@@ -249,11 +260,19 @@ PML_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *funct
     return PML_CUDA_OK;
 }
 
-PML_API int cuTensorMapEncodeTiled(void *map)
+PML_API int cuOccupancyMaxActiveClusters(int *clusters, void *function, const pml_driver_launch_config *config)
 {
-    memset(map, 0, 128); /* sizeof(CUtensorMap) */
+    *clusters = pml_sim_device_spec()->sm_count;
     return PML_CUDA_OK;
 }
+
+PML_API int cuTensorMapEncodeTiled(void *map)
+{
+    memset(map, 0, PML_TENSOR_MAP_SIZE);
+    return PML_CUDA_OK;
+}
+
+PML_API int cuTensorMapEncodeIm2col(void *map) { return cuTensorMapEncodeTiled(map); }
 
 PML_API int cuLinkCreate_v2(void) { return PML_CUDA_NOT_SUPPORTED; }
 PML_API int cuLinkAddData_v2(void) { return PML_CUDA_NOT_SUPPORTED; }
@@ -288,7 +307,7 @@ static const struct {
         ENTRY_AS("cuDeviceGetUuid", cuDeviceGetUuid_v2) ENTRY_AS("cuDeviceTotalMem", cuDeviceTotalMem_v2)
             ENTRY(cuDevicePrimaryCtxGetState) ENTRY(cuDevicePrimaryCtxRetain) ENTRY_AS(
                 "cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2) ENTRY(cuCtxGetCurrent) ENTRY(cuCtxSetCurrent)
-                ENTRY(cuCtxGetDevice) ENTRY(cuCtxSynchronize) ENTRY_AS("cuMemGetAddressRange", cuMemGetAddressRange_v2)
+                ENTRY(cuCtxGetDevice) ENTRY(cuCtxGetLimit) ENTRY(cuCtxSetLimit) ENTRY(cuCtxSynchronize) ENTRY_AS("cuMemGetAddressRange", cuMemGetAddressRange_v2)
                     ENTRY_AS("cuMemGetInfo", cuMemGetInfo_v2) ENTRY(cuMemsetD32Async) ENTRY(cuPointerGetAttribute)
                         ENTRY_AS("cuStreamWriteValue32", cuStreamWriteValue32_v2) ENTRY(cuTensorMapEncodeTiled)
                             ENTRY(cuGetErrorString) ENTRY(cuGetErrorName) ENTRY(cuInit) ENTRY(cuDriverGetVersion)};

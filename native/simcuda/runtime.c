@@ -62,11 +62,13 @@ PML_API int cudaDeviceGetPCIBusId(char *text, int size, int device)
 
 PML_API int cudaDeviceGetLimit(size_t *value, int limit)
 {
-    *value = 0;
-    return PML_CUDA_OK;
+    return pml_sim_result(value ? pml_sim_device_limit(limit, value) : PML_CUDA_INVALID_VALUE);
 }
 
-PML_API int cudaDeviceSetLimit(int limit, size_t value) { return PML_CUDA_OK; }
+PML_API int cudaDeviceSetLimit(int limit, size_t value)
+{
+    return pml_sim_result(pml_sim_device_set_limit(limit, value));
+}
 
 static int attribute(int number, int device)
 {

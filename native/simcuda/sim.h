@@ -45,6 +45,8 @@ uint64_t pml_sim_device_used(int device);
 uint64_t pml_sim_device_peak(int device);
 void pml_sim_device_reset_peak(int device);
 int pml_sim_device_attribute(int attribute, int device, int *value);
+int pml_sim_device_limit(int limit, size_t *value); /* of the current device, as set by a program or its default */
+int pml_sim_device_set_limit(int limit, size_t value);
 void pml_sim_device_uuid(int device, unsigned char uuid[16]);
 
 /* error.c: the runtime's last error of a thread */
