@@ -32,15 +32,14 @@ import importlib.util
 import os
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import simulated_exit
 from ..engine.torch_import import after_torch_import
+from . import environment, program_end
 
 __all__ = [
     "ENVIRONMENT_VARIABLE",
@@ -347,21 +346,6 @@ def _take_over(torch: Any, runtime: ctypes.CDLL) -> None:
         )
 
 
-def _set_environment() -> None:
-    """Sets what libraries read from the environment when they first compile a kernel; child processes inherit it."""
-    # PyTorch's kernels compiled at run time are empty here: they must not get into the cache that real devices use.
-    os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
-    # Triton links its launchers to the driver. By soname only, so that they also serve a real one.
-    os.environ.setdefault("TRITON_LIBCUDA_PATH", str(_library_folder() / _DRIVER_FOLDER))
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = _inductor_cache(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
-
-
-def _inductor_cache(chosen: str | None) -> str:
-    """A cache of its own: inductor keeps there which variant of a kernel was fastest, and here times mean nothing."""
-    folder = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"torchinductor_{os.getuid()}"
-    return str(folder if folder.name == "simulated" else folder / "simulated")
-
-
 # ---- the API ----
 
 
@@ -412,8 +396,8 @@ def _enable(configuration: _Configuration) -> None:
         if torch is not None and torch.cuda.is_initialized():
             raise RuntimeError("CUDA is in use in this process already: call simulate.enable() before its first use")
         runtime = _load_runtime(configuration)
-        _set_environment()
-        simulated_exit.register()
+        environment.prepare(_library_folder() / _DRIVER_FOLDER)
+        program_end.register()
         if torch is None:
             after_torch_import(lambda module: _prepare_torch(module, runtime))
         else:
