@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/pointer_hash.h"
+
 struct owner {
     struct owner *next;
     struct pml_saved_table *table; /* one reference */
@@ -47,8 +49,7 @@ void pml_saved_tables_unlock(void)
 
 static struct known **bucket_of(const void *pointer)
 {
-    uint64_t h = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return &bucket[(h ^ h >> 32) & (buckets - 1)];
+    return &bucket[pml_pointer_hash(pointer) & (buckets - 1)];
 }
 
 static void widen(void)

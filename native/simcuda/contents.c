@@ -10,16 +10,18 @@
 
 #include "sim.h"
 
-static _Atomic(pml_report_function) g_next;
+static _Atomic(pml_torch_report *) g_next;
 
-void pml_contents_chain(pml_report_function next) { atomic_store(&g_next, next); }
-
-void pml_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, pml_c10_device device)
+void pml_contents_chain(pml_torch_report *next)
 {
-    enum { CUDA = 1 };
-    if (size < 0 && device.type == CUDA)
+    atomic_store(&g_next, next);
+}
+
+void pml_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device)
+{
+    if (size < 0 && device.type == PML_TORCH_DEVICE_CUDA)
         pml_range_forget(block, (size_t)-size);
-    pml_report_function next = atomic_load(&g_next);
-    if (next != NULL)
+    pml_torch_report *next = atomic_load(&g_next);
+    if (next)
         next(block, size, allocated, reserved, device);
 }

@@ -19,6 +19,7 @@ RUNS = 5
 # Forks for each run. A child goes on to the program, and then to the interpreter's own end.
 _FORKING = """
 import json, os, sys
+{first}
 from pytorch_memlab_c import simulate
 simulate.enable("a100-80gb", count=2)
 import torch
@@ -92,9 +93,17 @@ def test_program_ends_with_its_own_exit_code(name):
     program, code = _ENDINGS[name]
     runs = 4 * RUNS if name == "backward" else RUNS
     # WHEN
-    result = fresh(_FORKING.format(runs=runs) + program)
+    result = fresh(_FORKING.format(runs=runs, first="") + program)
     # THEN
     assert json.loads(result.stdout) == [code] * runs
+
+
+@_needs_simulated_gpu
+def test_program_that_imports_torch_first_ends_cleanly():
+    """PyTorch's own exit handlers then run after the simulation's, and release objects that the threads share."""
+    program = _STEP + _TWO_DEVICES
+    result = fresh(_FORKING.format(runs=2 * RUNS, first="import torch") + program)
+    assert json.loads(result.stdout) == [0] * (2 * RUNS)
 
 
 @_needs_simulated_gpu
