@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "elf/elf_objects.h"
+#include "elf/elf.h"
 
 struct search {
     const char *library;
@@ -43,8 +43,7 @@ static void patch_object(const struct pml_elf_object *object, void *data)
         pml_elf_each_slot(object, patch_slot, data);
 }
 
-int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement,
-                            void **original)
+int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original)
 {
     struct search search = {library, symbol, replacement, original, function, 0};
     pml_elf_each_object(patch_object, &search);

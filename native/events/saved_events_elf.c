@@ -25,18 +25,18 @@ static size_t storage_at, memory_at, bytes_at;
 static size_t look_for(const void *object, const void *value)
 {
     for (size_t i = 1; i < PML_TORCH_WORDS_SEARCHED; i++)
-        if (pml_torch_word(object, i) == value)
+        if (pml_torch_abi_word(object, i) == value)
             return i;
     return 0;
 }
 
 static bool agrees(const struct pml_saved_sample *sample)
 {
-    const void *storage = pml_torch_word(sample->tensor, storage_at);
-    if (storage != sample->storage || pml_torch_word(storage, memory_at) != sample->memory)
+    const void *storage = pml_torch_abi_word(sample->tensor, storage_at);
+    if (storage != sample->storage || pml_torch_abi_word(storage, memory_at) != sample->memory)
         return false;
-    struct pml_torch_device device = pml_torch_storage_device(storage, memory_at);
-    return (int64_t)(intptr_t)pml_torch_word(storage, bytes_at) == sample->bytes &&
+    struct pml_torch_device device = pml_torch_abi_storage_device(storage, memory_at);
+    return (int64_t)(intptr_t)pml_torch_abi_word(storage, bytes_at) == sample->bytes &&
            device.type == PML_TORCH_DEVICE_CPU && (device.index == 0 || device.index == -1);
 }
 
@@ -59,7 +59,7 @@ bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count)
 bool pml_saved_events_hooks_are_set(void)
 {
     const void *state = hooks_state ? hooks_state() : NULL;
-    return state && pml_torch_saved_hooks_are_set(state);
+    return state && pml_torch_abi_saved_hooks_are_set(state);
 }
 
 static int slot_of(struct pml_torch_device device)
@@ -79,15 +79,15 @@ static const struct pml_owner *waiting_line(bool backward)
 /* Tensors without memory of their own (undefined, sparse, meta, fake) have none to be kept. */
 static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 {
-    const void *impl = pml_torch_tensor_impl(handle);
-    const void *storage = impl ? pml_torch_word(impl, storage_at) : NULL;
+    const void *impl = pml_torch_abi_tensor_impl(handle);
+    const void *storage = impl ? pml_torch_abi_word(impl, storage_at) : NULL;
     if (!storage)
         return false;
-    int slot = slot_of(pml_torch_storage_device(storage, memory_at));
+    int slot = slot_of(pml_torch_abi_storage_device(storage, memory_at));
     bool backward = graph_task() >= 0;
     *tensor = (struct pml_saved_tensor){
-        .storage = pml_torch_word(storage, memory_at),
-        .bytes = (int64_t)(intptr_t)pml_torch_word(storage, bytes_at),
+        .storage = pml_torch_abi_word(storage, memory_at),
+        .bytes = (int64_t)(intptr_t)pml_torch_abi_word(storage, bytes_at),
         .device = slot,
         .hooked = pml_saved_events_hooks_are_set(),
         .backward = backward,
@@ -119,13 +119,13 @@ static void on_saved(void *self, const void *tensor, bool is_output, bool is_inp
 
 static void on_saved_optional(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
 {
-    note_optional(pml_torch_optional_tensor(tensor));
+    note_optional(pml_torch_abi_optional_tensor(tensor));
     original_saved_optional(self, tensor, is_output, is_inplace_on_view);
 }
 
 static void on_saved_c10_optional(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
 {
-    note_optional(pml_torch_c10_optional_tensor(tensor));
+    note_optional(pml_torch_abi_c10_optional_tensor(tensor));
     original_saved_c10_optional(self, tensor, is_output, is_inplace_on_view);
 }
 

@@ -88,31 +88,31 @@ typedef int pml_torch_graph_task(void);
 
 enum { PML_TORCH_WORDS_SEARCHED = 12 };
 
-static inline const void *pml_torch_word(const void *object, size_t at)
+static inline const void *pml_torch_abi_word(const void *object, size_t at)
 {
     return ((const void *const *)object)[at];
 }
 
 /* at::Tensor is one pointer, to the c10::TensorImpl. */
-static inline const void *pml_torch_tensor_impl(const void *tensor)
+static inline const void *pml_torch_abi_tensor_impl(const void *tensor)
 {
-    return pml_torch_word(tensor, 0);
+    return pml_torch_abi_word(tensor, 0);
 }
 
 /* c10::StorageImpl: its DataPtr is the memory's pointer, a context, the context's deleter, and the device. */
-static inline struct pml_torch_device pml_torch_storage_device(const void *storage, size_t memory_at)
+static inline struct pml_torch_device pml_torch_abi_storage_device(const void *storage, size_t memory_at)
 {
     return *(const struct pml_torch_device *)((const void *const *)storage + memory_at + 3);
 }
 
 /* std::optional<at::Tensor> of libstdc++: the tensor, then whether it is there. */
-static inline const void *pml_torch_optional_tensor(const void *optional)
+static inline const void *pml_torch_abi_optional_tensor(const void *optional)
 {
     return ((const bool *)optional)[sizeof(void *)] ? optional : NULL;
 }
 
 /* c10::optional<at::Tensor> of older versions: whether it is there, then the tensor. */
-static inline const void *pml_torch_c10_optional_tensor(const void *optional)
+static inline const void *pml_torch_abi_c10_optional_tensor(const void *optional)
 {
     return *(const bool *)optional ? (const void *const *)optional + 1 : NULL;
 }
@@ -120,10 +120,10 @@ static inline const void *pml_torch_c10_optional_tensor(const void *optional)
 /* SavedTensorDefaultHooksTLS begins with a std::stack, a std::deque of libstdc++: its map, the map's size, the iterator
  * of its begin and that of its end, of four words each, which start with the current element. Equal ones: it is empty.
  * */
-static inline bool pml_torch_saved_hooks_are_set(const void *state)
+static inline bool pml_torch_abi_saved_hooks_are_set(const void *state)
 {
     enum { DEQUE_BEGIN = 2, DEQUE_END = 6 };
-    return pml_torch_word(state, DEQUE_BEGIN) != pml_torch_word(state, DEQUE_END);
+    return pml_torch_abi_word(state, DEQUE_BEGIN) != pml_torch_abi_word(state, DEQUE_END);
 }
 
 #endif

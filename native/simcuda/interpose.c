@@ -10,7 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "contents.h"
-#include "elf/elf_objects.h"
+#include "elf/elf.h"
 #include "sim.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@ static void (*read_statistics)(void);
 
 /* ---- what the hook and the tracer do around the unit ---- */
 
-static inline void sync(bool sample)
+static inline void synchronise(bool sample)
 {
     pml_ledger_catch_up();
     if (sample && pml_meter_ticks() != read_at) {
@@ -37,7 +37,7 @@ static inline void call(struct pml_frame_stack *stack, const void *frame_id, int
 {
     struct pml_code *code = pml_codes_find(&key[c]);
     bool sample = pml_segment_wants_sample(code, line);
-    sync(sample);
+    synchronise(sample);
     struct pml_frame *outer = pml_frame_stack_top(stack);
     struct pml_frame *top = pml_frame_stack_push(stack, frame_id, pml_codes_retain(code));
     pml_segment_open(top, line, sample, outer);
@@ -48,27 +48,27 @@ static inline void line_event(struct pml_frame_stack *stack, int line)
     struct pml_frame *top = pml_frame_stack_top(stack);
     struct pml_frame *outer = stack->depth > 1 ? stack->frame[stack->depth - 2] : NULL;
     bool sample = pml_segment_wants_sample(top->code, line);
-    sync(sample || top->sampled);
+    synchronise(sample || top->sampled);
     pml_segment_next(top, line, sample, outer);
 }
 
 static inline void return_event(struct pml_frame_stack *stack)
 {
-    sync(pml_frame_stack_top(stack)->sampled);
+    synchronise(pml_frame_stack_top(stack)->sampled);
     pml_segment_close(pml_frame_stack_top(stack));
     pml_frame_stack_pop(stack);
 }
 
 static inline void start(int r)
 {
-    sync(recorder[r].stat_columns != 0);
+    synchronise(recorder[r].stat_columns != 0);
     recorder[r].recording = true;
     recorder[r].started = ++pml_recorders_starts;
 }
 
 static inline void stop(int r, struct pml_frame_stack *stacks, int count)
 {
-    sync(recorder[r].stat_columns != 0);
+    synchronise(recorder[r].stat_columns != 0);
     for (int i = 0; i < count; i++)
         pml_segment_flush(&stacks[i], &recorder[r]);
     recorder[r].recording = false;
@@ -93,9 +93,8 @@ static inline void fresh(bool with_columns)
         for (int i = 0; i < COLUMNS; i++)
             pml_stat_columns_add((enum pml_stat_column_kind)i);
     for (int r = 0; r < RECORDERS; r++)
-        recorder[r] = (struct pml_recorder){.sample_runs = INT64_MAX,
-                                            .stat_columns = r == 0 && with_columns ? COLUMNS : 0,
-                                            .stat_column_ids = columns};
+        recorder[r] = (struct pml_recorder){
+            .sample_runs = INT64_MAX, .stat_columns = r == 0 && with_columns ? COLUMNS : 0, .stat_column_ids = columns};
 }
 
 static inline void subscribe(int r, int c)

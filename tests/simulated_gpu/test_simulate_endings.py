@@ -12,7 +12,7 @@ import json
 import pytest
 from simulated_gpu_process import fresh
 
-from pytorch_memlab_c import simulate
+from pytorch_memlab_c.simulate import availability
 
 RUNS = 5
 
@@ -80,8 +80,8 @@ _ENDINGS = {
 
 def _needs_simulated_gpu(test):
     try:
-        available = simulate._cuda_version_of_build() is not None
-    except simulate.SimulationUnavailable:
+        available = availability.cuda_version_of_build() is not None
+    except availability.SimulationUnavailable:
         available = False
     return pytest.mark.simcuda(pytest.mark.skipif(not available, reason="no CUDA build of PyTorch")(test))
 

@@ -5,8 +5,8 @@
  * Threads: any. Lock: the dynamic linker's, held by pml_elf_each_object. A visit must not call what takes another lock
  *   of the linker (dlopen, dlsym): a thread that loads a library takes the two in the other order.
  */
-#ifndef PML_ELF_OBJECTS_H
-#define PML_ELF_OBJECTS_H
+#ifndef PML_ELF_H
+#define PML_ELF_H
 
 #include <link.h>
 #include <stdbool.h>
@@ -16,12 +16,12 @@
 struct pml_elf_object {
     uintptr_t base;   /* what is added to the file's addresses */
     const char *name; /* path as the linker knows it; "" for the program itself */
-    const ElfW(Phdr) *headers;
+    const ElfW(Phdr) * headers;
     size_t header_count;
-    ElfW(Sym) *symbols;
+    ElfW(Sym) * symbols;
     const char *strings;
     const uint32_t *gnu_hash;
-    const ElfW(Rela) *relocations, *plt_relocations;
+    const ElfW(Rela) * relocations, *plt_relocations;
     size_t relocation_count, plt_relocation_count;
 };
 
@@ -33,7 +33,7 @@ struct pml_elf_slot {
 };
 
 typedef void pml_elf_object_visit(const struct pml_elf_object *object, void *data);
-typedef void pml_elf_symbol_visit(ElfW(Sym) *symbol, const char *name, void *data);
+typedef void pml_elf_symbol_visit(ElfW(Sym) * symbol, const char *name, void *data);
 typedef void pml_elf_slot_visit(const struct pml_elf_object *object, const struct pml_elf_slot *slot, void *data);
 
 /* Visits each loaded object that has dynamic symbols. */
@@ -46,7 +46,7 @@ bool pml_elf_contains(const struct pml_elf_object *object, const void *address);
 const char *pml_elf_basename(const struct pml_elf_object *object);
 
 /* The symbol of that name which the object defines, or NULL. */
-ElfW(Sym) *pml_elf_find(const struct pml_elf_object *object, const char *name);
+ElfW(Sym) * pml_elf_find(const struct pml_elf_object *object, const char *name);
 
 /* Visits each symbol that the object defines. */
 void pml_elf_each_symbol(const struct pml_elf_object *object, pml_elf_symbol_visit *visit, void *data);

@@ -1,6 +1,6 @@
-/* Loaded ELF objects (see elf_objects.h). The tables are those of the ELF specification, found with dl_iterate_phdr. */
+/* Loaded ELF objects (see elf.h). The tables are those of the ELF specification, found with dl_iterate_phdr. */
 #define _GNU_SOURCE
-#include "elf/elf_objects.h"
+#include "elf/elf.h"
 
 #include <elf.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static uintptr_t absolute(const struct pml_elf_object *object, uintptr_t address
     return address < object->base ? address + object->base : address;
 }
 
-static void read_entry(struct pml_elf_object *object, const ElfW(Dyn) *entry)
+static void read_entry(struct pml_elf_object *object, const ElfW(Dyn) * entry)
 {
     uintptr_t address = absolute(object, entry->d_un.d_ptr);
     switch (entry->d_tag) {
@@ -75,7 +75,7 @@ void pml_elf_each_object(pml_elf_object_visit *visit, void *data)
     dl_iterate_phdr(describe, &visitor);
 }
 
-static const ElfW(Phdr) *segment_at(const struct pml_elf_object *object, uintptr_t address, unsigned type)
+static const ElfW(Phdr) * segment_at(const struct pml_elf_object *object, uintptr_t address, unsigned type)
 {
     for (size_t i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->headers[i];
@@ -114,12 +114,12 @@ static const uint32_t *buckets_of(const uint32_t *table)
     return table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
 }
 
-static bool defines(const ElfW(Sym) *symbol)
+static bool defines(const ElfW(Sym) * symbol)
 {
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0;
 }
 
-ElfW(Sym) *pml_elf_find(const struct pml_elf_object *object, const char *name)
+ElfW(Sym) * pml_elf_find(const struct pml_elf_object *object, const char *name)
 {
     const uint32_t *table = object->gnu_hash;
     if (!table || table[0] == 0)
@@ -156,7 +156,7 @@ void pml_elf_each_symbol(const struct pml_elf_object *object, pml_elf_symbol_vis
 
 /* ---- slots ---- */
 
-static void visit_slots(const struct pml_elf_object *object, const ElfW(Rela) *relocations, size_t count,
+static void visit_slots(const struct pml_elf_object *object, const ElfW(Rela) * relocations, size_t count,
                         pml_elf_slot_visit *visit, void *data)
 {
     for (size_t i = 0; i < count; i++) {
