@@ -117,7 +117,7 @@ PML_API int cublasLtMatmul(void *handle, void *operation, const void *alpha, con
                            const void *b, void *b_layout, const void *beta, const void *c, void *c_layout, void *d,
                            void *d_layout, const void *algorithm, void *workspace, size_t size, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return OK;
 }
 
@@ -188,7 +188,7 @@ SETTINGS(S)
 #define S(name)                                                        \
     PML_API int cublas##name(void *handle)                             \
     {                                                                  \
-        pml_sim_stream_note_work(((pml_blas_handle *)handle)->stream); \
+        pml_sim_graph_note_work(((pml_blas_handle *)handle)->stream); \
         return OK;                                                     \
     }
 PRODUCTS(S)

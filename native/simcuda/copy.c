@@ -11,7 +11,7 @@ PML_API int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 
 PML_API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return pml_sim_result(pml_range_copy(to, from, bytes));
 }
 
@@ -22,7 +22,7 @@ PML_API int cudaMemcpyPeer(void *to, int to_device, const void *from, int from_d
 
 PML_API int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return pml_sim_result(pml_range_copy(to, from, bytes));
 }
 
@@ -32,7 +32,7 @@ PML_API int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     int error = PML_CUDA_OK;
     if (width > to_pitch || width > from_pitch)
         return pml_sim_result(PML_CUDA_INVALID_VALUE);
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     for (size_t row = 0; row < height && error == PML_CUDA_OK; row++)
         error = pml_range_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
     return pml_sim_result(error);
@@ -48,7 +48,7 @@ PML_API int cudaMemset(void *to, int value, size_t bytes) { return pml_sim_resul
 
 PML_API int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return pml_sim_result(pml_range_fill(to, value, bytes));
 }
 

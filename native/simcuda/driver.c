@@ -234,7 +234,7 @@ PML_API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, uns
                            unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                            void **extra)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return PML_CUDA_OK;
 }
 
@@ -242,13 +242,13 @@ PML_API int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned 
                                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                       void *stream, void **arguments)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return PML_CUDA_OK;
 }
 
 PML_API int cuLaunchKernelEx(const pml_driver_launch_config *config, void *function, void **arguments, void **extra)
 {
-    pml_sim_stream_note_work(config->stream);
+    pml_sim_graph_note_work(config->stream);
     return PML_CUDA_OK;
 }
 

@@ -31,7 +31,12 @@ struct pml_graph {
 
 static _Atomic unsigned long long g_next_id = 1;
 
-void pml_sim_graph_note_work(pml_graph *graph) { atomic_fetch_add(&graph->nodes, 1); }
+void pml_sim_graph_note_work(void *stream)
+{
+    pml_graph *graph = pml_sim_stream_capture(stream);
+    if (graph != NULL)
+        atomic_fetch_add(&graph->nodes, 1);
+}
 
 PML_API int cudaGraphCreate(void **graph, unsigned flags)
 {

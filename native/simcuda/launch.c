@@ -57,7 +57,7 @@ static int launch(pml_dim3 grid, pml_dim3 block, void *stream)
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0)
         return pml_sim_result(PML_CUDA_INVALID_CONFIGURATION);
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return PML_CUDA_OK;
 }
 

@@ -121,7 +121,7 @@ PML_NOTHING(ncclRedOpDestroy)
 
 static int copy(void *to, const void *from, size_t bytes, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return pml_range_copy(to, from, bytes) == PML_CUDA_OK ? OK : INVALID_ARGUMENT;
 }
 

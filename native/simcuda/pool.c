@@ -44,13 +44,13 @@ PML_API int cudaDeviceGetMemPool(void **pool, int device) { return cudaDeviceGet
 
 PML_API int cudaMallocAsync(void **pointer, size_t size, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return cudaMalloc(pointer, size);
 }
 
 PML_API int cudaFreeAsync(void *pointer, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    pml_sim_graph_note_work(stream);
     return cudaFree(pointer);
 }
 

@@ -83,11 +83,10 @@ typedef struct pml_stream {
     pml_graph *capture; /* the graph being captured, or NULL; under the streams' lock */
 } pml_stream;
 int pml_sim_stream_create(void **stream, unsigned flags, int priority);
-void pml_sim_stream_note_work(void *stream);
 int pml_sim_stream_begin(void *stream, pml_graph *graph);
 int pml_sim_stream_end(void *stream, pml_graph **graph);
 pml_graph *pml_sim_stream_capture(void *stream);
-void pml_sim_graph_note_work(pml_graph *graph);
+void pml_sim_graph_note_work(void *stream); /* counts work in the graph that the stream captures, if any */
 
 /* vmm.c */
 int pml_sim_mapping_find(uint64_t address, uint64_t *base, size_t *size);

@@ -144,13 +144,6 @@ pml_graph *pml_sim_stream_capture(void *stream)
     return graph;
 }
 
-void pml_sim_stream_note_work(void *stream)
-{
-    pml_graph *graph = pml_sim_stream_capture(stream);
-    if (graph != NULL)
-        pml_sim_graph_note_work(graph);
-}
-
 int pml_sim_stream_begin(void *stream, pml_graph *graph)
 {
     pml_stream *known = real_stream(stream);
