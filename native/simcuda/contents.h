@@ -5,9 +5,9 @@
 #include "events/torch_abi.h"
 
 /* Stands in for c10::reportMemoryUsageToProfiler in libc10_cuda. */
-void pml_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device);
+void sim_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device);
 
 /* What is called afterwards. */
-void pml_contents_chain(pml_torch_report *next);
+void sim_contents_chain(pml_torch_report *next);
 
 #endif

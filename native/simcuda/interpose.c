@@ -74,7 +74,7 @@ static void bind_slot(const struct pml_elf_object *object, const struct pml_elf_
 }
 
 /* Moves the real library's symbol to our function: the linker adds the library's base to the value. */
-static void move_symbol(ElfW(Sym) *ours, const char *name, void *data)
+static void move_symbol(ElfW(Sym) * ours, const char *name, void *data)
 {
     struct work *work = data;
     const struct pml_elf_object *real = work->object;
@@ -89,8 +89,8 @@ static void bind_report(const struct pml_elf_object *object, const struct pml_el
 {
     struct work *work = data;
     if (work->report && strcmp(slot->symbol, PML_TORCH_REPORT) == 0) {
-        pml_contents_chain((pml_torch_report *)work->report);
-        change(work, object, slot->word, (uintptr_t)pml_contents_report);
+        sim_contents_chain((pml_torch_report *)work->report);
+        change(work, object, slot->word, (uintptr_t)sim_contents_report);
     }
 }
 
@@ -122,7 +122,7 @@ static void rebind(const struct pml_elf_object *object, void *data)
 
 /* Returns how many words were changed; -1: this library is not found among the loaded ones, -2: the kernel refused a
  * change. */
-PML_API int pml_simcuda_interpose(void)
+SIM_API int pml_simcuda_interpose(void)
 {
     struct work work = {.report = 0};
     pml_elf_each_object(look_at, &work);

@@ -20,7 +20,7 @@ _LIBRARIES = (
 
 
 class _Spec(ctypes.Structure):
-    """pml_sim_spec of native/simcuda/sim.h."""
+    """`struct sim_spec` of native/simcuda/sim.h."""
 
     _fields_ = [
         ("name", ctypes.c_char * 256),
