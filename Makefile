@@ -9,7 +9,7 @@ BUILD := build/c
 py := $(VENV)/bin/python
 sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
 
-.PHONY: help demo notebook test test-c asan valgrind tsan wheel bench lint install clean
+.PHONY: help demo notebook docs test test-c asan valgrind tsan wheel bench lint install clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -19,6 +19,11 @@ demo: install ## profile a real training step, on CPU tensors and on the simulat
 
 notebook: install ## run demo.ipynb again and keep its outputs
 	$(py) tests/support/run_notebook.py demo.ipynb
+
+docs: install ## build the documentation site in build/docs; a warning is an error
+	$(py) -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(py) -m sphinx -W -q -b html docs build/docs
+	@echo "build/docs/index.html"
 
 test: install ## run the tests
 	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests
