@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ..data.holder_types import (
 )
 from ..data.sources import Source, def_line
 from ..engine import following
+from .uncaught import where_memory_ran_out
 
 _KINDS = (LINE, BACKWARD, AUTOGRAD)
 
@@ -59,7 +61,7 @@ class HolderBook:
         failures = self.native.failures()
         return HolderRecords(
             tuple(self._peak(peak) for peak in self.native.snapshot()),
-            tuple(self._out_of_memory(failure) for failure in failures.kept),
+            _with_innermost([self._out_of_memory(failure) for failure in failures.kept], failures.number),
             failures.number,
             tuple(self._notes()),
         )
@@ -111,3 +113,10 @@ class HolderBook:
 
 def _known(size: int) -> int | None:
     return None if size < 0 else size
+
+
+def _with_innermost(failed: list[OutOfMemory], count: int) -> tuple[OutOfMemory, ...]:
+    """An exception that nothing has caught comes from the last failure, if that one was kept."""
+    if failed and count == len(failed):
+        failed[-1] = replace(failed[-1], innermost=where_memory_ran_out())
+    return tuple(failed)

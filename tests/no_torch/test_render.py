@@ -181,7 +181,7 @@ def test_another_device_allocated():
     lines = [line(9, 3, CUDA0, stats(0), slot_2=stats(K, K), slot_0=stats(9, 9))]
     records = records_from(TEXT, lines)
     expected = (
-        "work: nothing was allocated on cuda:0 while it ran; cuda:1 and cpu did: "
+        "work: no allocation was counted on cuda:0 while it ran; cuda:1 and cpu had some: "
         "pass device='cuda:1' or call set_target_gpu(1)\n"
     )
     text = records.to_text()
@@ -195,14 +195,14 @@ def test_another_device_allocated():
 def test_only_the_cpu_allocated():
     lines = [line(9, 3, CUDA0, stats(0), slot_0=stats(9, 9))]
     text = records_from(TEXT, lines).to_text()
-    assert "nothing was allocated on cuda:0 while it ran; cpu did: pass device='cpu'\n" in text
+    assert "no allocation was counted on cuda:0 while it ran; cpu had some: pass device='cpu'\n" in text
 
 
 @pytest.mark.parametrize("device", [None, "cuda:0", "cpu", "cuda:7", "all"])
 def test_nothing_allocated_at_all_still_shows_the_hits(device):
     records = records_from(TEXT, [line(9, 3, CUDA0, stats(5 * M), slot_0=stats(5))])
     text = records.to_text(device=device)
-    assert text.endswith("\n\nwork: nothing was allocated on any device while it ran\n")
+    assert text.endswith("\n\nwork: no allocation was counted on any device while it ran\n")
     assert "    3    9      linear" in text
 
 
@@ -404,3 +404,10 @@ def test_text_report_to_an_ascii_terminal(monkeypatch):
     write_text(sys.stdout, str(RecordsDisplay(records)))
     sys.stdout.flush()
     assert b"gr\\xf6\\xdfe = '\\u4e2d'\n" in raw.getvalue()
+
+
+def test_a_peak_that_others_raised_is_not_called_nothing():
+    rising = [line(9, 1, CPU, stats(1)), line(10, 1, CPU, stats(5 * K))]
+    text = records_from(TEXT, rising).to_text(device="cpu")
+    assert "no allocation was counted" not in text
+    assert "its lines allocated nothing: what raised the peak was allocated by other threads, or by other code" in text
