@@ -27,7 +27,7 @@ PML_COLD static void lose_sample(const struct pml_code *code)
             code->subscriber[i]->recorder->failed = true;
 }
 
-/* The window's statistics columns begin anew. What they had belongs to the frame around as well: the reading that was
+/* The window's statistics columns restart. What they had belongs to the frame around as well: the reading that was
  * made for this segment's beginning reached this window alone. */
 PML_COLD static bool begin_columns(struct pml_window *window, struct pml_frame *outer)
 {

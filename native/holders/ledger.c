@@ -116,7 +116,7 @@ static inline void update_owned_bit(int device)
     pml_owned_blocks_give_back_room(&devices[device].blocks);
 }
 
-/* There is no room for the owner's block. What is to be charged in its place: nobody; NULL where nobody has a block. */
+/* There is no room for the owner's block: nobody is charged instead; NULL where no block has an owner. */
 PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
                                                    struct pml_owner_bytes *owner_bytes)
 {
@@ -137,8 +137,8 @@ static inline struct pml_owner_bytes *ready(int device, struct pml_owner *owner)
                                                                              : make_ready(device, owner, owner_bytes);
 }
 
-/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's.
- * Written without branches on what comes: no processor can foresee it. */
+/* Assigns the block to the owner, replacing any previous owner at that address; a freed block belongs to nobody.
+ * Without branches on the kind of event, which no processor can predict. */
 static inline void count_block(int device, const void *pointer, int64_t size, struct pml_owner *owner)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
@@ -293,7 +293,7 @@ PML_HOT void pml_ledger_fold(void)
         }
 }
 
-/* Blocks may wait for streams, and which is told to this thread alone. */
+/* Blocks may wait for streams, and only this thread knows which. */
 PML_COLD static void count_now(int device, const struct pml_report *report)
 {
     pml_ledger_lock(device);
@@ -506,7 +506,7 @@ void pml_ledger_lock_all(void)
     for (int d = 0; d < PML_MAX_DEVICES; d++)
         pml_lock_take(&devices[d].lock);
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_report_queue_shut(d, count_reports); /* no report names an owner that goes away */
+        pml_report_queue_shut(d, count_reports); /* no report names an owner that is freed */
 }
 
 void pml_ledger_unlock_all(void)

@@ -1,24 +1,24 @@
-/* Who holds what: live bytes of each device by owner. The pictures that are taken of them: active_pictures.h.
+/* Live bytes of each device by owner. Pictures of them: active_pictures.h.
  *
  * Threads: one lock a device, a leaf below the allocator's lock; while it is held only leaf mutexes are taken (owners,
- * places, pending, blocks, failures) and no foreign function is called but the C library's memory functions. Events
- * come on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics correct a
- * device's figures without it, and CPU events overlap: hence a lock of our own.
+ * thread_line, stream_pending, cpu_blocks, failures) and no foreign function is called but the C library's memory
+ * functions. Events come on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics
+ * correct a device's figures without it, and CPU events overlap: hence a lock of our own.
  */
 #ifndef PML_LEDGER_H
 #define PML_LEDGER_H
 
 #include "holders/active_pictures.h"
 
-/* True if no profiler records and no block has an owner: events need not tell. */
+/* True if no profiler records and no block has an owner: events need not be counted by owner. */
 bool pml_ledger_idle(void);
 
-/* Who locks a device sees all that was reported of it: what waited is counted first (report_queue.h). */
+/* Locking a device first counts its queued reports (report_queue.h). */
 void pml_ledger_lock(int device);
 void pml_ledger_unlock(int device);
-/* The same for all devices, for who reads the meter. */
+/* Counts the queued reports of all devices: before the meter is read. */
 void pml_ledger_catch_up(void);
-/* And their peaks since the last time go to every open window (meter.h). Needs the GIL. */
+/* Counts them, and folds the peaks since the last fold into every open window (window.h). Needs the GIL. */
 void pml_ledger_fold(void);
 
 /* An accelerator's allocator reports, with its own lock held. */
@@ -46,9 +46,9 @@ enum pml_phase {
 /* What the program does from now on. Needs the GIL. */
 void pml_ledger_set_phase(enum pml_phase now);
 
-/* Values that change without a block: locks the device, tells the meter, then the pictures. */
+/* A level that changes without a block: locks the device, and updates the meter, then the pictures. */
 void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value);
-/* Pending bytes are settled by the allocator's statistics. Locks the device. */
+/* Corrects pending bytes by the allocator's statistics. Locks the device. */
 void pml_ledger_correct_pending(int device, int64_t pending);
 /* Accelerators are measured by events or not: what was followed is dropped. */
 void pml_ledger_follow_accelerators(bool follow);

@@ -1,6 +1,6 @@
 /* A table of live blocks that have an owner: pointer to size, and to what the owner holds (owner_bytes.h). No locks:
- * the caller holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at
- * its address, since allocators give out the same addresses again, until the table is made anew.
+ * the caller holds the device's. Open addressing, linear probing; a freed block leaves its slot to the next one at its
+ * address, since allocators reuse addresses, until the table is rebuilt.
  */
 #ifndef PML_OWNED_BLOCKS_H
 #define PML_OWNED_BLOCKS_H
@@ -27,7 +27,7 @@ struct pml_owned_blocks {
     size_t named; /* slots with a pointer */
 };
 
-#define PML_OWNED_BLOCKS_FIRST_CAPACITY 1024 /* in a training step addresses vary: to make it anew is rare */
+#define PML_OWNED_BLOCKS_FIRST_CAPACITY 1024 /* in a training step addresses vary: rebuilding is rare */
 
 static inline bool pml_owned_blocks_has_room(const struct pml_owned_blocks *table)
 {

@@ -1,7 +1,7 @@
 /* What each owner holds on each device, by the owner's number; that of `pml_owners_nobody` is 0.
  *
- * Threads: changed with the device locked (ledger.h); read by anyone at any time, since what there is never moves or
- * goes away.
+ * Threads: changed with the device locked (ledger.h); read from any thread at any time, since entries are never moved
+ * or freed.
  */
 #ifndef PML_OWNER_BYTES_H
 #define PML_OWNER_BYTES_H
@@ -13,7 +13,7 @@ struct pml_owner_bytes {
     _Atomic int64_t young;      /* of these: what was made in the run `young_run` */
     _Atomic uint64_t young_run; /* the last one that allocated; 0: none has */
     _Atomic uint64_t run;       /* counts how often its line began; needs the GIL to change */
-    uint64_t published;         /* the device's `peaks` when all pictures were told what it held */
+    uint64_t published;         /* the device's `peaks` when its bytes were last published */
     int index;                  /* the owner's number */
     _Atomic int64_t ended;      /* freed as functions ended, ever */
     int64_t ended_before;       /* until its line last began; needs the GIL */

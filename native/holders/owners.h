@@ -5,8 +5,8 @@
  * both find it at once, so with one profiler an owner is a line, and recursion makes no new ones.
  *
  * Threads: owners are made with the GIL, by the thread that runs the line; `pml_owners_in_backward`, `pml_owners_index`
- * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all
- * devices are locked (ledger.h): whoever holds one device's lock may follow the pointers.
+ * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner is freed only while all
+ * devices are locked (ledger.h): a thread that holds any device's lock may follow the pointers.
  */
 #ifndef PML_OWNERS_H
 #define PML_OWNERS_H

@@ -32,7 +32,7 @@ struct pml_line {
     uint64_t stat_moment; /* the meter's ticks and the target when statistics columns were last recorded */
 };
 
-/* Statistics columns of one line and slot; `known` tells whether any were read. */
+/* Statistics columns of one line and slot; `known`: whether any were read. */
 struct pml_line_columns {
     bool known;
     int64_t value[];

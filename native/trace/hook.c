@@ -73,8 +73,7 @@ PML_COLD static void fail_recorders(const struct pml_code *code)
         code->subscriber[i]->recorder->failed = true;
 }
 
-/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no
- * memory. */
+/* A frame that begins, or a generator that resumes: its first segment belongs to its present line. NULL: no memory. */
 static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
 {
     bool sample = pml_segment_wants_sample(code, line);
@@ -285,8 +284,8 @@ static PmlHook *hook_of_thread(struct pml_state *state)
     return known.hook;
 }
 
-/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost one of
- * the others is brought to the line that it stands on. `frame` is where the thread is. */
+/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost
+ * remaining one is moved to its present line. `frame` is the thread's present frame. */
 PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 {
     int found = 0;
@@ -308,7 +307,7 @@ PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 }
 
 /* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
- * `sys.settrace(None)` or a failing Python tracer removed is armed again; another tracer's place is not taken. */
+ * `sys.settrace(None)` or a failing Python tracer removed is installed again; another tracer is not replaced. */
 PyObject *pml_hook_enter(struct pml_state *state)
 {
     PmlHook *hook = hook_of_thread(state);
@@ -377,7 +376,7 @@ static int event_of(PyObject *name)
 }
 
 /* Called as a Python trace function, when a program takes `sys.gettrace()` away and puts it back with `sys.settrace`:
- * the C trace function takes its place again. */
+ * the C trace function is installed again. */
 static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PmlHook *hook = (PmlHook *)self;

@@ -1,7 +1,7 @@
 /* The type Tracer: one profiler's code objects and counters; start, stop, snapshot.
  *
  * Ownership: a tracer owns its subscribers and line tables and keeps its code objects alive; the code map only points
- * to them, and is told before they go. Needs the GIL.
+ * to them, and is updated before they are freed. Needs the GIL.
  */
 #include "types/tracer.h"
 
