@@ -62,6 +62,7 @@ lint: install ## ruff, mypy, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
+	$(py) -m mypy --strict --follow-imports=silent tests/typing/public_api.py
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

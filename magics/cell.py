@@ -73,7 +73,8 @@ def _shown_lines(options: Options, text: str) -> list[str]:
 def _number(shell: Any) -> int:
     """The number of the cell that runs: the shell's own count is one ahead of it already."""
     running = getattr(shell.displayhook.exec_result, "execution_count", None)
-    return shell.execution_count if running is None else running
+    number: int = shell.execution_count if running is None else running
+    return number
 
 
 def _keep_last_value(shell: Any, tree: ast.Module) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from ..data.device_names import CPU, read_device, slot_name
+from ..data.device_names import CPU, DeviceLike, read_device, slot_name
 from . import following
 
 _FORMS = "an index (1), 'cuda', 'cuda:1', 'cpu' or a torch.device"
@@ -24,7 +24,7 @@ class set_target_gpu:
     CUDA device where PyTorch has no CUDA.
     """
 
-    def __init__(self, gpu_id: Any) -> None:
+    def __init__(self, gpu_id: DeviceLike | None) -> None:
         self._before = _target
         _set(None if gpu_id is None else available_slot(gpu_id))
 

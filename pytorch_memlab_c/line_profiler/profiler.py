@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
-from ..data.device_names import slot_name
+from ..data.device_names import DeviceLike, slot_name
 from ..data.sources import Source, source_of
 from ..engine import allocator_stats, following
 from ..engine.saving import DECORATORS, new_group
@@ -57,8 +57,8 @@ class LineProfiler:
     def __init__(
         self,
         *functions: Any,
-        target_gpu: Any = None,
-        device: Any = None,
+        target_gpu: DeviceLike | None = None,
+        device: DeviceLike | None = None,
         columns: Columns = None,
         saved: bool = False,
     ) -> None:
@@ -107,7 +107,7 @@ class LineProfiler:
             self._sources[id(code)] = source_of(code) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
 
-    def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
+    def is_configured_as(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
         function, of the same code."""
         codes = {id(plain.__code__) for plain in callables.functions_of(function)}

@@ -36,13 +36,13 @@ _PLAIN = """\
 _COUNTED = _PLAIN + "        _pml_left(_pml_hooks)\n"
 _GENERATOR = """\
     try:
-        return (yield from _pml_stretches({call}))
+        return (yield from _pml_segments({call}))
     finally:
         _pml_finished()
 """
 _COROUTINE = """\
     try:
-        return await _pml_stretches({call})
+        return await _pml_segments({call})
     finally:
         _pml_finished()
 """
@@ -50,17 +50,17 @@ _ASYNC_GENERATOR = """\
     _pml_inner = {call}
     _pml_value = []
     try:
-        _pml_value.append(await _pml_stretches(_pml_inner.__anext__()))
+        _pml_value.append(await _pml_segments(_pml_inner.__anext__()))
         while True:
             try:
                 _pml_value.append((yield _pml_value.pop()))
             except GeneratorExit:
-                await _pml_stretches(_pml_inner.aclose())
+                await _pml_segments(_pml_inner.aclose())
                 raise
             except BaseException as _pml_error:
-                _pml_value.append(await _pml_stretches(_pml_inner.athrow(_pml_error)))
+                _pml_value.append(await _pml_segments(_pml_inner.athrow(_pml_error)))
             else:
-                _pml_value.append(await _pml_stretches(_pml_inner.asend(_pml_value.pop())))
+                _pml_value.append(await _pml_segments(_pml_inner.asend(_pml_value.pop())))
     except StopAsyncIteration:
         return
     finally:
@@ -68,7 +68,7 @@ _ASYNC_GENERATOR = """\
 """
 
 
-class Stretches:
+class ResumableSegments:
     """Runs a generator, coroutine or awaitable of one, with the hook installed for each stretch between suspensions."""
 
     __slots__ = ("_inner",)
@@ -76,7 +76,7 @@ class Stretches:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    def __iter__(self) -> Stretches:
+    def __iter__(self) -> ResumableSegments:
         return self
 
     __await__ = __iter__
@@ -123,7 +123,7 @@ _MOST_WRITTEN_OUT = 64
 _OVER = (_ for _ in ())
 
 
-def bracket(
+def wrap(
     function: FunctionType,
     enter: Callable[[list[Any]], None],
     left: Callable[[list[Any]], None] | None,
@@ -141,7 +141,7 @@ def bracket(
         "_pml_leave": _native.pop_hook,
         "_pml_left": left,
         "_pml_finished": finished,
-        "_pml_stretches": Stretches,
+        "_pml_segments": ResumableSegments,
         "_pml_written_out": _written_out,
     }
     exec(compile(_source(function, _COUNTED if left else _PLAIN), "<pytorch_memlab_c wrapper>", "exec"), namespace)
@@ -149,9 +149,9 @@ def bracket(
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
     if function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
-        wrapper = cast(FunctionType, types.coroutine(wrapper))
+        wrapper = types.coroutine(wrapper)
     functools.update_wrapper(wrapper, function)
-    return wrapper
+    return cast(FunctionType, wrapper)
 
 
 def _source(function: FunctionType, plain: str) -> str:

@@ -10,7 +10,7 @@ from .rows import Row, Section
 
 
 class Step(NamedTuple):
-    """A step of the ladder."""
+    """A step of the memory breakdown."""
 
     label: str
     nbytes: int
@@ -38,7 +38,7 @@ def totals(section: Section) -> list[str]:
     return lines
 
 
-def ladder(section: Section) -> list[Step]:
+def breakdown(section: Section) -> list[Step]:
     """From the tensors seen to what the device has in use; steps that say nothing are left out."""
     level = section.level
     if level is None or not (level.seen or level.allocated or level.reserved):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from .. import _native
-from ..data.device_names import slot_name
+from ..data.device_names import DeviceLike, slot_name
 from ..engine import following
 from . import accelerators
 from .devices import ACCELERATORS, Device, find_device
@@ -25,6 +25,24 @@ class _Figures(NamedTuple):
     active: int
     allocated: int
     reserved: int
+
+
+class _Measurement(TypedDict):
+    device: str
+    metric: str
+    baseline_bytes: int
+    peak_bytes: int
+    delta_bytes: int
+
+
+class PeakMeasurement(_Measurement, total=False):
+    """What `measure_peak_memory` gives, ready for JSON: all figures in bytes.
+
+    `metric` says what `baseline_bytes`, `peak_bytes` and `delta_bytes` count: "pytorch_tensor_bytes" on the CPU,
+    "pytorch_reserved_bytes" on accelerators. These have `allocated_peak_bytes` too, the most that live tensors held.
+    """
+
+    allocated_peak_bytes: int
 
 
 class peak_memory:
@@ -47,7 +65,7 @@ class peak_memory:
         RuntimeError: the device is not there; or the block is entered while it is open.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: DeviceLike) -> None:
         self._device = find_device(device)
         check_measurable(self._device)
         self._window = _native.PeakWindow()
@@ -148,7 +166,7 @@ def _end(device: Device) -> None:
         accelerators.end_window()
 
 
-def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[str, str | int]:
+def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -> PeakMeasurement:
     """Call `workload()` once, as it is, and give the peak of PyTorch's memory on a device while it ran.
 
     On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of what
@@ -177,14 +195,15 @@ def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[
     return _measurement(block._device, block._figures())
 
 
-def _measurement(device: Device, figures: _Figures) -> dict[str, str | int]:
+def _measurement(device: Device, figures: _Figures) -> PeakMeasurement:
     if device.kind == "cpu":
         return _statement(device, "pytorch_tensor_bytes", figures.start_allocated, figures.peak_allocated)
     reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved, figures.peak_reserved)
-    return {**reserved, "allocated_peak_bytes": figures.peak_allocated}
+    reserved["allocated_peak_bytes"] = figures.peak_allocated
+    return reserved
 
 
-def _statement(device: Device, metric: str, baseline: int, peak: int) -> dict[str, str | int]:
+def _statement(device: Device, metric: str, baseline: int, peak: int) -> PeakMeasurement:
     return {
         "device": device.name,
         "metric": metric,

@@ -6,16 +6,17 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any
 
 from .. import _native
+from ..data.device_names import DeviceLike
 from ..data.version import __version__
 from ..engine import following
 from .devices import Device, find_device
 from .metrics import MetricResult, complete, unavailable
 from .operators import OperatorRow, operator_rows
 from .profiling import alone, run_profiled
-from .report import WorkloadReport
+from .report import Diagnostic, WorkloadContext, WorkloadReport
 from .trace_file import whole_file
 
 #: The most rows that a report holds.
@@ -32,17 +33,8 @@ _SCOPES = {
 }
 
 
-class Diagnostic(TypedDict):
-    """Why a figure is missing or means less than it seems. `code` is for programs, `message` for people."""
-
-    code: str
-    severity: str
-    metric: str
-    message: str
-
-
 def profile_workload(
-    fn: Callable[[], object], *, device: Any, trace_path: str | os.PathLike[str] | None = None
+    fn: Callable[[], object], *, device: DeviceLike, trace_path: str | os.PathLike[str] | None = None
 ) -> WorkloadReport:
     """Call `fn()` once under `torch.profiler` and give its operators.
 
@@ -95,7 +87,7 @@ def _torch() -> Any:
     return torch
 
 
-def _context(torch: Any, device: Device, rows: list[OperatorRow]) -> dict[str, Any]:
+def _context(torch: Any, device: Device, rows: list[OperatorRow]) -> WorkloadContext:
     return {
         "device": device.name,
         "row_limit": ROW_LIMIT,
@@ -138,7 +130,7 @@ def _metric(value: int | float | None, name: str, unit: str, method: str) -> Met
 
 
 def _diagnostics(device: Device, rows: list[OperatorRow]) -> list[Diagnostic]:
-    found = []
+    found: list[Diagnostic] = []
     if device.kind == "mps":
         found.append(
             _warning("mps_cpu_dispatch_only", "device_self_seconds", "PyTorch's profiler does not see MPS kernels")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.columns import SAVED_FIELDS
 from ..data.growth import growth_of
-from ..data.line_devices import Place, places
+from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.Da
         raise ValueError(
             "what autograd saves was not counted: ask for it with LineProfiler(..., saved=True) or @profile(saved=True)"
         )
-    frame = _KINDS[kind](list(places(records, func, device)))
+    frame: pandas.DataFrame = _KINDS[kind](list(lines_on_devices(records, func, device)))
     frame.attrs["notes"] = list(records.notes)
     return frame
 
 
-def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:
+def _growth_frame(found: Sequence[LineOnDevice]) -> pandas.DataFrame:
     ran = [place for place in found if place.record.on(place.device) is not None]
     stats: list[Any] = [place.record.on(place.device) for place in ran]
     growths = [growth_of(one) for one in stats]
@@ -48,7 +48,7 @@ def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:
     return _frame(ran, columns, {"growth": [growth and growth.kind for growth in growths]})
 
 
-def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
+def _saved_frame(found: Sequence[LineOnDevice]) -> pandas.DataFrame:
     kept = [place for place in found if place.device in place.record.saved]
     return _frame(
         kept,
@@ -61,7 +61,7 @@ def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
 
 
 def _frame(
-    found: Sequence[Place], numbers: dict[str, list[Any]], texts: dict[str, list[str | None]]
+    found: Sequence[LineOnDevice], numbers: dict[str, list[Any]], texts: dict[str, list[str | None]]
 ) -> pandas.DataFrame:
     import pandas
 
@@ -75,4 +75,4 @@ def _frame(
     return frame
 
 
-_KINDS: dict[str, Callable[[Sequence[Place]], Any]] = {"growth": _growth_frame, "saved": _saved_frame}
+_KINDS: dict[str, Callable[[Sequence[LineOnDevice]], Any]] = {"growth": _growth_frame, "saved": _saved_frame}

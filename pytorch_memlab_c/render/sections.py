@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..data.growth import FREED_LATER, RESERVED, Growth, growth_of
-from ..data.line_devices import Place, places
+from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import Saved
 from .html import template
@@ -34,7 +34,7 @@ class Section(NamedTuple):
 
 def sections(*records: Records, func: Any = None, device: Any = None) -> list[Section]:
     """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
-    found = [place for one in records for place in places(one, func, device)]
+    found = [place for one in records for place in lines_on_devices(one, func, device)]
     return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
 
 
@@ -54,7 +54,7 @@ def sections_html(records: Records, func: Any = None, device: Any = None, page: 
 # ---- growth ----
 
 
-def _growing(found: Sequence[Place]) -> Section | None:
+def _growing(found: Sequence[LineOnDevice]) -> Section | None:
     grown = [(place, stats, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
     rows = [_growth_row(place, stats, growth) for place, stats, growth in grown if growth is not None]
     kinds = {growth.kind for _, _, growth in grown if growth is not None}
@@ -70,31 +70,31 @@ _GROWTH_NOTES = {
 }
 
 
-def _growth_row(place: Place, stats: Any, growth: Growth) -> tuple[str, ...]:
+def _growth_row(place: LineOnDevice, stats: Any, growth: Growth) -> tuple[str, ...]:
     size = readable_size(growth.bytes_per_run)
     first = readable_size(stats.net_first)
     return size, first, str(stats.runs - 1), growth.kind, _where(place), clean_code(place.code).strip()
 
 
-def _where(place: Place) -> str:
+def _where(place: LineOnDevice) -> str:
     return f"{place.device} {_line(place)}"
 
 
-def _line(place: Place) -> str:
+def _line(place: LineOnDevice) -> str:
     return place_of(place.function.filename, place.record.line, place.label)
 
 
 # ---- saved for backward ----
 
 
-def _saved_by_device(found: Sequence[Place]) -> Iterator[Section]:
+def _saved_by_device(found: Sequence[LineOnDevice]) -> Iterator[Section]:
     for device in dict.fromkeys(place.device for place in found):
         kept = [(place, place.record.saved[device]) for place in found if _has_saved(place, device)]
         if kept:
             yield _saved_section(device, sorted(kept, key=lambda pair: _weight(pair[1]), reverse=True))
 
 
-def _has_saved(place: Place, device: str) -> bool:
+def _has_saved(place: LineOnDevice, device: str) -> bool:
     return place.device == device and device in place.record.saved
 
 
@@ -112,7 +112,7 @@ _SAVED_COLUMNS = {
 }
 
 
-def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
+def _saved_section(device: str, kept: Sequence[tuple[LineOnDevice, Saved]]) -> Section:
     used = {name: field for name, field in _SAVED_COLUMNS.items() if any(getattr(s, field) for _, s in kept)}
     rows = [_saved_row(place, saved, used.values()) for place, saved in kept[:MOST_SAVED]]
     left = f"{len(kept) - MOST_SAVED} more lines: to_dataframe(kind='saved') has them all"
@@ -128,7 +128,7 @@ _SAVED_NOTES = {
 }
 
 
-def _saved_row(place: Place, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
+def _saved_row(place: LineOnDevice, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
     sizes = (readable_size(value) if (value := getattr(saved, field)) else "" for field in fields)
     return (*sizes, _line(place), clean_code(place.code).strip())
 

@@ -41,7 +41,8 @@ def _visible_devices(torch: Any) -> int | None:
     except (OSError, AttributeError):
         return None
     count.restype = ctypes.c_int8
-    return count()
+    seen: int = count()
+    return seen
 
 
 def _take_over(torch: Any, runtime: ctypes.CDLL) -> None:
