@@ -58,11 +58,12 @@ bench: install ## what a line, a measured workload and a memory report cost, bes
 	$(py) benchmarks/workload_overhead.py
 	$(py) benchmarks/reporter.py
 
-lint: install ## ruff, mypy, and the rules for C files
+lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
 	$(py) -m mypy --strict --follow-imports=silent tests/typing/public_api.py
+	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]' -not -path '*/simcuda/*')
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "holders/active_pictures.h"
+#include "holders/ledger.h"
 #include "holders/thread_line.h"
 
 struct pml_failures {
@@ -73,7 +75,7 @@ static void keep(struct pml_peak_picture *picture, struct pml_failure failure, c
     if (failures->kept == PML_MOST_FAILURES)
         return;
     failure.at = pml_peak_picture_holder(picture, owner);
-    if (!pml_picture_recording_live_now(failure.device, picture, &failure.list))
+    if (!pml_peak_picture_list_live(failure.device, picture, &failure.list))
         picture->failed = true;
     failures->failure[failures->kept++] = failure;
 }

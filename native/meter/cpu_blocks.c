@@ -1,4 +1,5 @@
-/* Live blocks (see cpu_blocks.h): a hash table in shards, open addressing, linear probing, deletion by shifting back. */
+/* Live blocks (see cpu_blocks.h): a hash table in shards, open addressing, linear probing, deletion by shifting back.
+ */
 #include "meter/cpu_blocks.h"
 
 #include <pthread.h>
