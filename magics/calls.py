@@ -108,9 +108,11 @@ def _of_others(function: ast.AST) -> set[str]:
 
 
 def install(shell: Any) -> None:
+    """Read the magic's calls in the cells of `shell` from now on."""
     shell.input_transformers_post.append(_Calls(shell))
 
 
 def remove(shell: Any) -> None:
+    """Undo `install`; without it nothing happens."""
     transformers = shell.input_transformers_post
     transformers[:] = [one for one in transformers if not isinstance(one, _Calls)]

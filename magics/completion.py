@@ -19,6 +19,8 @@ _HEADER = re.compile(r"(\s*)(?:async\s+)?(def|class)\s+(\w+)")
 
 
 def install(shell: Any) -> None:
+    """Complete the names behind `-f` and `-c`."""
+
     @context_matcher(identifier=_IDENTIFIER)
     def match(context: CompletionContext) -> SimpleMatcherResult:
         return _match(context, shell.user_ns)
@@ -27,6 +29,7 @@ def install(shell: Any) -> None:
 
 
 def remove(shell: Any) -> None:
+    """Undo `install`; without it nothing happens."""
     matchers = shell.Completer.custom_matchers
     matchers[:] = [one for one in matchers if getattr(one, "matcher_identifier", None) != _IDENTIFIER]
 

@@ -1,4 +1,4 @@
-"""What stands behind `%mlrun` and `%%mlrun`: options and code told apart, and the options checked before anything runs."""
+"""Options of `%mlrun` and `%%mlrun`: separated from the code, and checked before anything runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The functions that a module's code defines, found in the code itself: before any of it runs, and whatever decorators
-make of them."""
+"""The functions that a module's code defines.
+
+They are found in the code itself: before any of it runs, and whatever decorators make of them.
+"""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ class Difference:
 
     @property
     def ran(self) -> bool:
+        """Whether the line has a value in any column."""
         return any(value is not None for i in range(len(self.columns)) for value in self.values(i))
 
     @property
@@ -53,6 +54,7 @@ class Difference:
 
     @property
     def place(self) -> tuple[str, int, int]:
+        """File and line numbers, by which a line is known again."""
         before, after = self.lines.before, self.lines.after
         return self.function.filename, before.line if before else 0, after.line if after else 0
 
@@ -123,8 +125,10 @@ def _failures(records: LineRecords) -> list[str]:
 
 
 def chosen_functions(reports: Sequence[LineRecords], names: Sequence[str]) -> list[list[FunctionRecord | None]]:
-    """One row a function, with its record in each report: those named, or all. Raises `ValueError` for a name that no
-    report has."""
+    """One row a function, with its record in each report: those named, or all.
+
+    Raises `ValueError` for a name that no report has.
+    """
     rows = match_functions(reports)
     chosen = {id(record) for name in names for record in _named(reports, name)}
     return [row for row in rows if not names or any(id(record) in chosen for record in row)]

@@ -43,8 +43,8 @@ def outcome_of(error: BaseException) -> Outcome:
 def end_process(outcome: Outcome, failed: bool) -> None:
     """At the very end of a program's process: make sure of its exit status.
 
-    After Ctrl-C that is death by SIGINT. Python does that itself, but forgets it when code that runs at the end evaluates
-    text, as libraries that write reports do. With `failed`, 0 becomes 1; another status stays.
+    After Ctrl-C that is death by SIGINT. Python does that itself, but forgets it when code that runs at the end
+    evaluates text, as libraries that write reports do. With `failed`, 0 becomes 1; another status stays.
     """
     if outcome == "interrupt":
         _flush()

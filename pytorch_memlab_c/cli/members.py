@@ -1,5 +1,7 @@
-"""Functions found in modules that have been executed. Nothing here runs code of theirs: no module's `__getattr__`, no
-descriptor."""
+"""Functions found in modules that have been executed.
+
+Nothing here runs code of theirs: no module's `__getattr__`, no descriptor.
+"""
 
 from __future__ import annotations
 

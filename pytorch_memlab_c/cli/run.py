@@ -93,6 +93,7 @@ class Session:
         self._done = False
 
     def start(self) -> None:
+        """Begin to measure."""
         if any(path.endswith(".csv") for path in self._paths):
             import concurrent.futures.thread  # noqa: F401  pandas needs it, and it cannot be imported at the end
         self.targets.start()

@@ -35,6 +35,7 @@ class Function:
         return own + [name[len(module) + 1 :] for name in self.names if name.startswith(module + ".")]
 
     def take(self, codes: Sequence[CodeType]) -> None:
+        """Add code objects that the name stands for."""
         self.codes.update({id(code): code for code in codes})
 
 
@@ -159,11 +160,14 @@ class Targets:
     # ---- when it has ended ----
 
     def stop(self) -> None:
+        """Stop watching imports."""
         self._watch.stop()
 
     def select(self, records: Sequence[FunctionRecord]) -> tuple[list[FunctionRecord], list[str]]:
         """What a report is to have: functions that ran, and those named by `-f` that did not, unless a namesake did.
-        And the qualnames of the others."""
+
+        And the qualnames of the others.
+        """
         ran = {id(record.code) for record in records if record.ran}
         silent = [f for f in self._functions if not ran & f.codes.keys()]
         wanted = ran.union(*(f.codes for f in silent))

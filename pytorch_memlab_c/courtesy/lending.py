@@ -48,8 +48,10 @@ class LentStorage:
             guard.empty(self._torch, storage)
 
     def give(self, advance: Callable[[int], None]) -> None:
-        """Put the bytes back, if the storage still lives. Raises `torch.OutOfMemoryError`, with nothing changed, if
-        they do not fit."""
+        """Put the bytes back, if the storage still lives.
+
+        Raises `torch.OutOfMemoryError`, with nothing changed, if they do not fit.
+        """
         storage = self._storage() if self._emptied else None
         if storage is not None:
             guard.fill(

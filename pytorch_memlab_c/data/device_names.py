@@ -23,10 +23,12 @@ class TorchDevice(Protocol):
     """What is used of a `torch.device`; PyTorch need not be there."""
 
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """The kind: "cpu", "cuda", ...."""
 
     @property
-    def index(self) -> int | None: ...
+    def index(self) -> int | None:
+        """The number; None for the current device of its kind."""
 
 
 #: A device as users may write it: "cuda:1", 1 (for "cuda:1"), or a `torch.device`.

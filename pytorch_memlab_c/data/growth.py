@@ -1,9 +1,9 @@
 """Which lines keep more memory on every run: a leak, told apart from set-up, caches and what is given back.
 
 A line's first run is set-up and is left out. Of the later ones the engine keeps a history: stretches of equally many
-runs, each with the lowest value at the start of a run. A line is *growing* if that low keeps rising to the end, and does
-not slow down. Where blocks are followed, the value is what the line itself holds, the bytes that it allocated and that
-still live: so what another line frees again, and what other lines keep, does not count.
+runs, each with the lowest value at the start of a run. A line is *growing* if that low keeps rising to the end, and
+does not slow down. Where blocks are followed, the value is what the line itself holds, the bytes that it allocated and
+that still live: so what another line frees again, and what other lines keep, does not count.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ GROWING, FREED_LATER, RESERVED = "growing", "freed later", "reserved"
 
 
 class Stretch(NamedTuple):
-    """Runs that followed each other. Bytes; ``low`` and ``level_low`` are the lowest at the start of a run,
-    ``reserved_low`` at its end."""
+    """Runs that followed each other.
+
+    Bytes; ``low`` and ``level_low`` are the lowest at the start of a run, ``reserved_low`` at its end.
+    """
 
     runs: int
     low: int
@@ -33,12 +35,12 @@ class Stretch(NamedTuple):
 class History(NamedTuple):
     """A line's later runs on one device.
 
-    ``live``: ``low`` is what the line itself holds; otherwise it is the device's allocated level.
-    ``live_now``: what it held when this was read, -1 where that is not known. ``ended``: what it lost since the last run
-    because profiled functions ended and their variables went. ``gross``: bytes allocated on the device from the first of
-    the later runs to the last; ``gross_since``: from that to the end of the outermost profiled call; ``freed_since``: bytes
-    freed then; ``freed_gap``: the most freed between two runs. ``runs`` are stretches of runs, ``calls`` have one sample
-    for each outermost profiled call.
+    ``live``: ``low`` is what the line itself holds; otherwise it is the device's allocated level. ``live_now``: what it
+    held when this was read, -1 where that is not known. ``ended``: what it lost since the last run because profiled
+    functions ended and their variables went. ``gross``: bytes allocated on the device from the first of the later runs
+    to the last; ``gross_since``: from that to the end of the outermost profiled call; ``freed_since``: bytes freed
+    then; ``freed_gap``: the most freed between two runs. ``runs`` are stretches of runs, ``calls`` have one sample for
+    each outermost profiled call.
     """
 
     live: bool
@@ -61,8 +63,10 @@ class History(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What a line keeps more of on every run. ``kind``: "growing"; "freed later": it was given back after the last run;
-    "reserved": the allocator takes more from the device, though no more is allocated (fragmentation).
+    """What a line keeps more of on every run.
+
+    ``kind``: "growing"; "freed later": it was given back after the last run; "reserved": the allocator takes more from
+    the device, though no more is allocated (fragmentation).
     """
 
     kind: str
@@ -77,7 +81,8 @@ class HasGrowth(Protocol):
     """Figures of a line on a device, of which the history of its later runs is read."""
 
     @property
-    def growth(self) -> History | None: ...
+    def growth(self) -> History | None:
+        """The history of the later runs; None where there is none."""
 
 
 def growth_of(stats: HasGrowth) -> Growth | None:
@@ -130,15 +135,20 @@ def _rise(lows: Sequence[int], runs: Sequence[int]) -> float | None:
 
 
 def _given_back(history: History) -> bool:
-    """Whether what was kept inside one call went at its end, as a forward pass's activations go in backward: far more was
-    freed than ever between two runs."""
+    """Whether what was kept inside one call was freed at its end.
+
+    A forward pass's activations are, in backward: far more is freed than ever between two runs.
+    """
     kept = history.runs[-1].low - history.runs[0].low
     return history.freed_since >= kept / 2 and history.freed_since > 1.5 * history.freed_gap
 
 
 def _kept_after_all(history: History) -> bool:
-    """Whether that was memory of others: the line still held its own when its function, or a caller, ended. What is kept
-    from a short beginning, such as layers or data, is no leak: the longer part of the program comes after it."""
+    """Whether that was memory of others: the line still held its own when its function, or a caller, ended.
+
+    What is kept from a short beginning, such as layers or data, is no leak: the longer part of the program comes after
+    it.
+    """
     known = history.live and history.live_now >= 0
     return known and not _is_gone(history, history.ended) and history.gross_since <= history.gross
 
@@ -157,8 +167,10 @@ def _all_its_own(samples: Sequence[Stretch], rate: float) -> bool:
 
 
 def _fragmenting(samples: Sequence[Stretch]) -> float | None:
-    """Reserved bytes rise where this line runs, though allocated ones do not. They rise by whole segments, so quarters of
-    the time are compared."""
+    """Reserved bytes rise where this line runs, though allocated ones do not.
+
+    They rise by whole segments, so quarters of the time are compared.
+    """
     if len(samples) < FEWEST or _rise([s.level_low for s in samples], [s.runs for s in samples]) is not None:
         return None
     quarters = [_quarter(samples, i) for i in range(4)]

@@ -9,14 +9,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-#: Kinds of holders: allocated by the line itself; by autograd's threads while it waited for them; by those while several
-#: lines ran that may have waited; before profiling began or outside of the profiled functions.
+#: Kinds of holders: allocated by the line itself; by autograd's threads while it waited for them; by those while
+#: several lines ran that may have waited; before profiling began or outside of the profiled functions.
 LINE, BACKWARD, AUTOGRAD, ELSEWHERE = "line", "backward", "autograd", "elsewhere"
 
 
 class Holder(NamedTuple):
-    """A line and the bytes that it holds; ``function``, ``filename``, ``line`` and ``code`` are None where ``kind`` is
-    "autograd" or "elsewhere", and ``code`` where there is no source."""
+    """A line and the bytes that it holds.
+
+    ``function``, ``filename``, ``line`` and ``code`` are None where ``kind`` is "autograd" or "elsewhere", and ``code``
+    where there is no source.
+    """
 
     kind: str
     bytes: int
@@ -30,8 +33,8 @@ class Holder(NamedTuple):
 class PeakHolders:
     """The highest moment of one device, in bytes: active bytes on CUDA, tensor bytes on the CPU.
 
-    ``holders`` are sorted, the largest first, and add up to ``peak``. ``at`` is the line that ran then. ``series`` is the
-    value over the run: each point the highest of ``step`` allocations and frees, while profiled functions ran.
+    ``holders`` are sorted, the largest first, and add up to ``peak``. ``at`` is the line that ran then. ``series`` is
+    the value over the run: each point the highest of ``step`` allocations and frees, while profiled functions ran.
     """
 
     device: str

@@ -127,8 +127,10 @@ def _stats(values: Sequence[Any]) -> Stats:
 def _line_records(
     raw_lines: Iterable[RawLine], first_line: int, def_row: int, saved: SavedLines
 ) -> tuple[LineRecord, ...]:
-    """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
-    line 0, before any of its text."""
+    """The lines by number, with what was recorded on the first decorator's line on the def's.
+
+    A module starts on its line 0, before any of its text.
+    """
     by_line: dict[int, LineRecord] = {}
     for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
         line = LineRecord(

@@ -36,8 +36,11 @@ exec(compile(_SOURCE, _FILENAME, "exec"), _makers)
 
 
 class ModuleWatch:
-    """Calls `code(name, code)` before a module's code runs, where its loader has code to show, and `executed(module)`
-    right after it has run, for modules whose name is `wanted`."""
+    """Callbacks for modules whose name is `wanted`.
+
+    `code(name, code)` is called before a module's code runs, where its loader has code to show, and `executed(module)`
+    right after it has run.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class ModuleWatch:
             sys.meta_path.insert(0, self)
 
     def stop(self) -> None:
+        """Watch no more."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 

@@ -21,8 +21,10 @@ class set_target_gpu:
     before profiling and inside profiled functions: a line is charged to the device that is the target when it ends.
     As a context manager it puts the target before it back at the end.
 
-    Raises `TypeError` or `ValueError` for what is not a device, or one that is not there, and `RuntimeError` for a
-    CUDA device where PyTorch has no CUDA.
+    Raises:
+        TypeError: it is not a device.
+        ValueError: there is no such device.
+        RuntimeError: a CUDA device, where PyTorch has no CUDA.
     """
 
     def __init__(self, gpu_id: DeviceLike | None) -> None:

@@ -43,7 +43,8 @@ T = TypeVar(
 class Decorator(Protocol):
     """A decorator that keeps the type of what it decorates."""
 
-    def __call__(self, func: T, /) -> T: ...
+    def __call__(self, func: T, /) -> T:
+        """Decorate `func`."""
 
 
 @overload
@@ -68,7 +69,9 @@ def profile(func: Any = None, columns: Columns = None, device: DeviceLike | None
         device: "cpu", "cuda:1", an index, a `torch.device`, or "all"; None for the target of `set_target_gpu`.
         saved: count what autograd keeps for backward, too.
 
-    Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device.
+    Raises:
+        TypeError: it has no Python code.
+        ValueError: an unknown column or device.
     """
     if func is None:
         return functools.partial(profile, columns=columns, device=device, saved=saved)
@@ -89,10 +92,18 @@ def profile_every(
 ) -> Decorator:
     """Profile a function and print, after each `output_interval` executions, the figures of those executions.
 
-    An execution ends when the outermost call returns or raises; a generator or coroutine when it is finished. With
-    `enable=False` the function is left as it is.
+    An execution ends when the outermost call returns or raises; a generator or coroutine when it is finished.
 
-    Raises `ValueError` for an interval that is no whole number of executions, and as `profile` does.
+    Args:
+        output_interval: print after so many executions, at least 1.
+        enable: False leaves the function as it is.
+        columns: as for `profile`.
+        device: as for `profile`.
+        saved: as for `profile`.
+
+    Raises:
+        TypeError: it has no Python code.
+        ValueError: the interval is no whole number of executions; an unknown column or device.
     """
     if type(output_interval) is not int or output_interval < 1:
         raise ValueError(

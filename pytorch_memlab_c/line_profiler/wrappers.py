@@ -85,6 +85,7 @@ class ResumableSegments:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
+        """Resume with the hook installed."""
         hooks: list[Any] = []
         try:
             _native.push_hook(hooks)
@@ -96,6 +97,7 @@ class ResumableSegments:
             _native.pop_hook(hooks)
 
     def throw(self, *error: Any) -> Any:
+        """Raise inside, with the hook installed."""
         hooks: list[Any] = []
         try:
             _native.push_hook(hooks)
@@ -108,6 +110,7 @@ class ResumableSegments:
             _native.pop_hook(hooks)
 
     def close(self) -> None:
+        """Close, with the hook installed."""
         hooks: list[Any] = []
         try:
             _native.push_hook(hooks)
@@ -131,9 +134,9 @@ def wrap(
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    A plain function runs between `enter(hooks)`, which appends the engine's hook to the list, and `left(hooks)`, which is
-    called after the hook was removed. The others call `finished` at their end; for each stretch between suspensions they
-    enter and leave the engine themselves.
+    A plain function runs between `enter(hooks)`, which appends the engine's hook to the list, and `left(hooks)`, which
+    is called after the hook was removed. The others call `finished` at their end; for each stretch between suspensions
+    they enter and leave the engine themselves.
     """
     namespace: dict[str, Any] = {
         "_pml_function": function,
@@ -173,7 +176,10 @@ def _body(function: FunctionType, plain: str) -> tuple[str, str]:
 
 
 class _Parameters:
-    """A function's parameters, and how a wrapper passes its arguments on: from a list in reverse order, which it empties."""
+    """A function's parameters, and how a wrapper passes its arguments on.
+
+    They come from a list in reverse order, which the wrapper empties.
+    """
 
     def __init__(self, function: FunctionType) -> None:
         code = function.__code__

@@ -47,8 +47,9 @@ class MemReporter:
             self._names.add_model(model)
 
     def add_optimizer(self, optimizer: Any) -> None:
-        """Name the states of an optimizer (`Adam.weight.exp_avg`), now and whenever it makes them. Parameters that no
-        model names are named by their place in it: `Adam.groups.0.params.1`.
+        """Name the states of an optimizer (`Adam.weight.exp_avg`), now and whenever it makes them.
+
+        Parameters that no model names are named by their place in it: `Adam.groups.0.params.1`.
 
         Raises:
             TypeError: it is no optimizer.
@@ -64,8 +65,8 @@ class MemReporter:
     ) -> None:
         """Print the tensors by device, the largest first; in a notebook, show them as HTML.
 
-        Below a device's rows: elements and bytes in all, and the memory breakdown: tensors seen, allocated, reserved, used on the
-        device by all processes, with what no Python tensor holds.
+        Below a device's rows: elements and bytes in all, and the memory breakdown: tensors seen, allocated, reserved,
+        used on the device by all processes, with what no Python tensor holds.
 
         Args:
             verbose: name the owner of the storage for each tensor that shares one: `view(->owner)`.
@@ -83,9 +84,9 @@ class MemReporter:
         """All live tensors as a DataFrame, one row a tensor, for analysis and `diff`.
 
         Columns: `name`, `type`, `shape` (a tuple), `dtype`, `device`, `storage_id` (the same for tensors that share a
-        storage, and never used again; 0: none), `storage_bytes` and `allocator_bytes` (with rounding; 0 where the memory
-        is not from PyTorch's allocator). Both are in the row of the storage's owner and 0 in the rows of other tensors on
-        it, so that sums are right.
+        storage, and never used again; 0: none), `storage_bytes` and `allocator_bytes` (with rounding; 0 where the
+        memory is not from PyTorch's allocator). Both are in the row of the storage's owner and 0 in the rows of other
+        tensors on it, so that sums are right.
         """
         sections: list[rows.Section] = []
         ids: dict[int, int] = {}

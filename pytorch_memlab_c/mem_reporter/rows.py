@@ -18,8 +18,11 @@ Entry = tuple[Storage | None, Any, Any]
 
 
 class Row(NamedTuple):
-    """One tensor, or a storage without one. ``owner``: the name of the tensor that its storage's bytes are shown for, ""
-    if it is this one. ``nbytes`` is 0 for the others."""
+    """One tensor, or a storage without one.
+
+    ``owner``: the name of the tensor that its storage's bytes are shown for, "" if it is this one. ``nbytes`` is 0 for
+    the others.
+    """
 
     name: str
     owner: str
@@ -88,8 +91,10 @@ class RowSource:
 
 
 def sections(found: RowSource, device: str | None, max_rows: int | None) -> list[Section]:
-    """One section a device, in order, at most ``max_rows`` rows in each; only those of ``device``, if it is given
-    ("cuda" is all CUDA devices)."""
+    """One section a device, in order, at most ``max_rows`` rows in each.
+
+    Only those of ``device``, if it is given ("cuda" is all CUDA devices).
+    """
     by_device = {name: _in_scope(found, storages) for name, storages in found.census.by_device().items()}
     loose: dict[str, list[Any]] = {}
     for tensor in found.census.without_storage:
@@ -159,7 +164,7 @@ def _entries(found: RowSource, storages: list[Storage], loose: list[Any]) -> lis
 
 
 def _owner(found: RowSource, tensors: list[Any]) -> Any:
-    """Who a storage is shown for: a tensor with a name, one that is no view, the one that shows most of it, the first."""
+    """The tensor that a storage is shown for: one with a name, no view, the largest, the first."""
     names, labels = found.named.names, found.census.labels
 
     def rank(tensor: Any) -> tuple[bool, bool, bool, int]:

@@ -1,4 +1,7 @@
-"""The lines of a memory report, by device: its totals, and the steps from the tensors seen to what the device has in use."""
+"""The lines of a memory report, by device.
+
+They are its totals, and the steps from the tensors seen to what the device has in use.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ def folded_line(section: Section) -> list[tuple[str, str]]:
 
 
 def totals(section: Section) -> list[str]:
+    """Elements and bytes in all, and what the allocator has given out."""
     lines = [f"Total Tensors: {section.elements} \tUsed Memory: {readable_size(section.used)}"]
     if section.level is not None and section.level.allocated is not None:
         lines.append(f"The allocated memory on {section.device}: {readable_size(section.level.allocated)}")

@@ -1,4 +1,4 @@
-"""The peak of PyTorch's memory on one device: of a block (``peak_memory``), or of a callable (``measure_peak_memory``)."""
+"""The peak of PyTorch's memory on one device: of a block (`peak_memory`) or a callable (`measure_peak_memory`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class PeakMeasurement(_Measurement, total=False):
 
 
 class peak_memory:
-    """Measures the peak of a device's memory inside a `with` block::
+    """Measures the peak of a device's memory inside a `with` block.
+
+    Example::
 
         with peak_memory("cuda:0") as p:
             train_step()
@@ -54,8 +56,8 @@ class peak_memory:
 
     Blocks may nest and overlap in any way, on any threads, and stand inside profiled lines: each has its own running
     maximum, and PyTorch's counters (`max_memory_allocated()`) stay as the program would see them without. What other
-    threads allocate meanwhile counts too. The figures are live while the block is open and stay as they are after it; in
-    the child of a fork they stay as they were. A block may be entered again, which begins anew.
+    threads allocate meanwhile counts too. The figures are live while the block is open and stay as they are after it;
+    in the child of a fork they stay as they were. A block may be entered again, which begins anew.
 
     Args:
         device: "cpu", "cuda", "cuda:1", "xpu", "mps" or a `torch.device`; `cuda` alone is the current one.
@@ -101,8 +103,10 @@ class peak_memory:
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that live tensors held at one time within the block: as `max_memory_allocated()` counts them;
-        on the CPU, bytes asked of PyTorch's CPU allocator."""
+        """The most bytes that live tensors held at one time within the block.
+
+        They are counted as `max_memory_allocated()` does; on the CPU, bytes asked of PyTorch's CPU allocator.
+        """
         return self._figures().peak_allocated
 
     @property
@@ -113,15 +117,18 @@ class peak_memory:
 
     @property
     def reserved_peak_bytes(self) -> int | None:
-        """The most bytes that the caching allocator had taken from the device, as `max_memory_reserved()` counts them;
-        None on the CPU, which has no caching allocator."""
+        """The most bytes that the caching allocator had taken from the device within the block.
+
+        They are counted as `max_memory_reserved()` does. None on the CPU, which has no caching allocator.
+        """
         return self._figures().peak_reserved if self._device.kind != "cpu" else None
 
     def __repr__(self) -> str:
         if not self._entered:
             return f"<peak_memory {self.device}: not entered yet>"
         state = "open" if self._window.is_open else "closed"
-        return f"<peak_memory {self.device}, {state}: peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start>"
+        peak = f"peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start"
+        return f"<peak_memory {self.device}, {state}: {peak}>"
 
     def _figures(self) -> _Figures:
         if not self._entered:
@@ -147,7 +154,10 @@ class peaks_of_devices:
         self._window.close()
 
     def deltas(self) -> dict[str, int]:
-        """By device on which anything was seen: the most bytes that live tensors held within the block, above its start."""
+        """By device: the most bytes that live tensors held within the block, above its start.
+
+        Only devices on which anything was seen.
+        """
         torch = following.torch_module()
         cuda = torch is not None and torch.cuda._is_compiled()
         slots = [0] if following.cpu_is_followed() else []
@@ -169,11 +179,11 @@ def _end(device: Device) -> None:
 def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -> PeakMeasurement:
     """Call `workload()` once, as it is, and give the peak of PyTorch's memory on a device while it ran.
 
-    On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of what
-    live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken from the
-    device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are synchronized before
-    and after. There is no warm-up; an exception of the workload passes through. Calls may nest and run on several
-    threads; what other threads allocate meanwhile counts too.
+    On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of
+    what live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken
+    from the device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are
+    synchronized before and after. There is no warm-up; an exception of the workload passes through. Calls may nest and
+    run on several threads; what other threads allocate meanwhile counts too.
 
     Args:
         workload: a callable without arguments.

@@ -28,7 +28,8 @@ def alone(torch: Any) -> Iterator[None]:
     try:
         if _another_profiler(torch):
             raise RuntimeError(
-                "another PyTorch profiler is running in this process; end it before profile_workload, which would stop it"
+                "another PyTorch profiler is running in this process; "
+                "end it before profile_workload, which would stop it"
             )
         yield
     finally:

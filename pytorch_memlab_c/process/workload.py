@@ -25,8 +25,8 @@ ROW_LIMIT = 100
 _SCOPES = {
     "cpu_self_seconds": "time in the operator on the CPU, without the operators it calls",
     "device_self_seconds": "time of the operator's own kernels on the device; null where none was measured",
-    "cpu_net_bytes": "CPU tensor bytes that the operator itself allocated minus those it freed: negative where it frees "
-    "more, and `[memory]` is what was allocated and freed outside any operator",
+    "cpu_net_bytes": "CPU tensor bytes that the operator itself allocated minus those it freed: negative where it "
+    "frees more, and `[memory]` is what was allocated and freed outside any operator",
     "cpu_allocated_bytes": "all CPU tensor bytes allocated while the workload ran, by any thread",
     "cpu_freed_bytes": "all CPU tensor bytes freed while the workload ran, by any thread",
     "threads": "operators of the calling thread and of autograd's backward threads that serve it; not of other threads",
@@ -45,8 +45,8 @@ def profile_workload(
     `report["totals"]`: `MetricResult`s of the whole workload; a `process_peak_rss` may be put there, from
     `measure_peak_rss`. `report["diagnostics"]`: what is missing, and why.
 
-    The report is a dictionary ready for JSON; `str(report)` is a table of its top rows. Profiling takes time and memory of
-    its own: measure peaks with `measure_peak_memory`, in another run.
+    The report is a dictionary ready for JSON; `str(report)` is a table of its top rows. Profiling takes time and memory
+    of its own: measure peaks with `measure_peak_memory`, in another run.
 
     Args:
         fn: a callable without arguments; its exception passes through, with the profiler stopped.

@@ -32,6 +32,7 @@ class Project:
         self._known: dict[str, bool] = {}
 
     def owns(self, filename: str) -> bool:
+        """Whether the file is the user's own code."""
         if filename not in self._known:
             self._known[filename] = self._is_own(Path(filename))
         return self._known[filename]

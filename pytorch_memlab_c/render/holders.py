@@ -174,9 +174,11 @@ def _enough(failure: OutOfMemory, missing: int) -> list[str]:
 
 
 def holders_frame(records: HolderRecords) -> pandas.DataFrame:
-    """One row a holder of a device's peak, the largest first: ``device``, ``function``, ``file``, ``line``, ``kind``,
-    ``bytes``, ``share`` (of the peak, 0 to 1), ``code``. A device's ``bytes`` add up to its peak, which
-    ``attrs["peaks"]`` has by device, too."""
+    """One row a holder of a device's peak, the largest first.
+
+    Columns: ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` (of the peak, 0 to 1),
+    ``code``. A device's ``bytes`` add up to its peak, which ``attrs["peaks"]`` has by device, too.
+    """
     import pandas
 
     rows = [(peak, holder) for peak in records.peaks for holder in peak.holders]

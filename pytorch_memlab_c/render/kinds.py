@@ -25,7 +25,11 @@ _GROWTH_COLUMNS = {
 
 
 def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.DataFrame:
-    """Raises `ValueError` for a kind that there is not, or that was not recorded."""
+    """The DataFrame of a kind other than "lines" and "holders".
+
+    Raises:
+        ValueError: there is no such kind, or it was not recorded.
+    """
     if kind not in _KINDS:
         known = ", ".join(map(repr, ("lines", "holders", *_KINDS)))
         raise ValueError(f"unknown kind of table {kind!r}: one of {known} is meant")

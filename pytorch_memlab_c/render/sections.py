@@ -33,7 +33,10 @@ class Section(NamedTuple):
 
 
 def sections(*records: Records, func: Any = None, device: Any = None) -> list[Section]:
-    """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
+    """The sections that have something to say, of all records together.
+
+    Arguments are as for ``LineRecords.to_dataframe``.
+    """
     found = [place for one in records for place in lines_on_devices(one, func, device)]
     return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
 
@@ -44,7 +47,10 @@ def sections_text(*records: Records, func: Any = None, device: Any = None) -> st
 
 
 def sections_html(records: Records, func: Any = None, device: Any = None, page: bool = False) -> Markup:
-    """One element a section, with all text escaped, for a notebook or as a part of a page; empty where there is none."""
+    """One element a section, for a notebook or as a part of a page; empty where there is none.
+
+    All text is escaped.
+    """
     from markupsafe import Markup  # loaded for HTML alone
 
     found = sections(records, func=func, device=device)
@@ -123,7 +129,8 @@ def _saved_section(device: str, kept: Sequence[tuple[LineOnDevice, Saved]]) -> S
 
 
 _SAVED_NOTES = {
-    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, instead of being kept",
+    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, "
+    "instead of being kept",
     "in backward": "in backward: the most that was saved again at one time while backward ran (checkpoint)",
 }
 

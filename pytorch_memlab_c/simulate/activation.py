@@ -68,26 +68,29 @@ def enable(
 ) -> None:
     """Simulate CUDA devices in this process; before CUDA is first used, before or after ``import torch``.
 
-    :param preset: the name of a card, see :func:`presets`.
-    :param count: how many devices of that kind, 1 to 8.
-    :param memory: instead of a preset, each device's memory: ``"24 GB"``, ``"512 MB"`` (GB is 2**30 bytes, as is GiB),
-        or a number of bytes.
-    :param capability: with `memory`, the compute capability, ``(8, 0)`` by default. PyTorch chooses by it, among other
-        things, the size of its cuBLAS workspace.
-
     There is no way back: the process keeps the simulated devices until it ends. The same call again does nothing.
 
-    :raises ValueError: an unknown preset, a `count`, `memory` or `capability` that is none.
-    :raises SimulationUnavailable: (a RuntimeError) not Linux, PyTorch missing or without CUDA, libraries missing.
-    :raises RuntimeError: CUDA is in use in this process already, or other devices were enabled before.
+    Args:
+        preset: the name of a card, see `presets`.
+        count: how many devices of that kind, 1 to 8.
+        memory: instead of a preset, each device's memory: ``"24 GB"``, ``"512 MB"`` (GB is 2**30 bytes, as is GiB), or
+            a number of bytes.
+        capability: with `memory`, the compute capability, ``(8, 0)`` by default. PyTorch chooses by it, among other
+            things, the size of its cuBLAS workspace.
+
+    Raises:
+        ValueError: an unknown preset, or a `count`, `memory` or `capability` that is none.
+        SimulationUnavailable: (a RuntimeError) not Linux, PyTorch missing or without CUDA, libraries missing.
+        RuntimeError: CUDA is in use in this process already, or other devices were enabled before.
     """
     _enable(devices_asked_for(preset, count, memory, capability))
 
 
 def enable_named(text: str) -> None:
-    """As :func:`enable`, from what the environment variable takes, and set there too: for child processes.
+    """As `enable`, from what the environment variable takes, and set there too: for child processes.
 
-    :raises ValueError: it is not ``GPU[:COUNT]``; other errors as :func:`enable`.
+    Raises:
+        ValueError: it is not ``GPU[:COUNT]``; other errors as `enable`.
     """
     _enable(parse_environment(text))
     os.environ[ENVIRONMENT_VARIABLE] = text

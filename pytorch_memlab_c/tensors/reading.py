@@ -37,12 +37,15 @@ def quietly(torch: Any) -> Iterator[None]:
 
 
 def is_tensor(torch: Any, value: object) -> bool:
+    """Whether it is a tensor, by its type alone."""
     return issubclass(type(value), torch._C.TensorBase)
 
 
 def address_reader(torch: Any) -> Callable[[Any], int]:
-    """A function that tells where a tensor's storage begins: 0 if it has no memory. It does not copy a storage that is
-    shared until it is written to, where this version of PyTorch can."""
+    """A function that tells where a tensor's storage begins: 0 if it has no memory.
+
+    It does not copy a storage that is shared until it is written to, where this version of PyTorch can.
+    """
     if hasattr(torch._C, "_data_address"):
         read: Callable[[Any], int] = torch._C._data_address
         return read
