@@ -1,4 +1,4 @@
-"""Where the code of `%mlrun` runs: the names that the same code would see and set if it stood there itself."""
+"""Where the code of `%mlrun` runs: the names that the same code would see and set if it were written there."""
 
 from __future__ import annotations
 

@@ -118,9 +118,9 @@ def _notes_of(names: Sequence[str], reports: Sequence[LineRecords]) -> list[str]
 
 def _failures(records: LineRecords) -> list[str]:
     """The first allocation that failed, and how often one did."""
-    told = records.holders
-    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in told.out_of_memory[:1]]
-    times = f" ({told.failures} times)" if told.failures > 1 else ""
+    held = records.holders
+    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in held.out_of_memory[:1]]
+    times = f" ({held.failures} times)" if held.failures > 1 else ""
     return [f"{line[0].lower()}{line[1:]}{times}" for line in first]
 
 
@@ -140,12 +140,12 @@ def _named(reports: Sequence[LineRecords], name: str) -> list[FunctionRecord]:
         with contextlib.suppress(ValueError):
             found += [report.functions[i] for i in select(report.functions, name)]
     if not found:
-        select(max((report.functions for report in reports), key=len), name)  # tells the names that are there
+        select(max((report.functions for report in reports), key=len), name)  # raises, with the known names
     return found
 
 
 def _each_line_once(differences: Iterable[Difference]) -> list[Difference]:
-    """A module's table has the lines of its functions too; a line is told where it ran."""
+    """A module's table has the lines of its functions too; a line is reported where it ran."""
     by_place: dict[tuple[str, int, int], Difference] = {}
     for difference in differences:
         known = by_place.get(difference.place)

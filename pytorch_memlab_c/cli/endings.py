@@ -21,7 +21,7 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 def at_the_end(action: Callable[[], None]) -> None:
     """Call `action` once this process ends, after all that the program has asked for at its own end.
 
-    Signals that would end the process still do, with the status that tells so. A program that handles one itself, and
+    Signals that would end the process still do, with the status of that signal. A program that handles one itself, and
     the processes that it forks, are left alone.
     """
     ending = _Ending(action)

@@ -50,7 +50,7 @@ def _namespace(module: ModuleType) -> dict[str, Any]:
 
 
 def _is_lazy(module: ModuleType) -> bool:
-    """Whether its names come to be when they are first asked for."""
+    """Whether its names are created when they are first looked up."""
     return type(module) is not ModuleType or "__getattr__" in _namespace(module)
 
 

@@ -151,7 +151,7 @@ class Session:
 
 
 def _as_typed(path: str) -> str:
-    """Relative to the working directory where it is in there; that directory may be gone."""
+    """Relative to the working directory where it is in there; that directory may no longer exist."""
     try:
         return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
     except OSError:

@@ -1,4 +1,4 @@
-"""What is the user's to mend: told in one line, exit code 2."""
+"""Errors that the user can correct: reported in one line, exit status 2."""
 
 from __future__ import annotations
 

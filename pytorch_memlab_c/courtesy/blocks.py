@@ -11,7 +11,7 @@ _SHARED_POOL = (0, 0)
 class DeviceBlocks:
     """The allocator's segments now, to be asked for by address.
 
-    Empty where the allocator cannot tell (`cudaMallocAsync`).
+    Empty where the allocator has no snapshot (`cudaMallocAsync`).
     """
 
     def __init__(self, torch: Any) -> None:

@@ -106,6 +106,6 @@ def _allocating_on(torch: Any, device: Any, stream: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(torch: Any) -> Iterator[None]:
-    """PyTorch as it is by itself: without the program's modes and `__torch_function__`, and recording no gradients."""
+    """PyTorch without the program's modes and `__torch_function__`, and recording no gradients."""
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
         yield

@@ -47,7 +47,7 @@ class PeakHolders:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """One allocation that failed, in bytes; None for what the device does not tell.
+    """One allocation that failed, in bytes; None for what the device does not report.
 
     ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then.
     """

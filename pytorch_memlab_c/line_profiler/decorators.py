@@ -202,7 +202,7 @@ def _write(text: str) -> bool:
     try:
         write_text(sys.stdout, text + "\n")
         return True
-    except (OSError, ValueError) as error:  # standard output is closed: the program goes on
+    except (OSError, ValueError) as error:  # standard output is closed: the program continues
         if sys.stderr is not None:
             write_text(sys.stderr, f"pytorch_memlab_c: the profile could not be written: {error}\n")
         return False
@@ -211,24 +211,24 @@ def _write(text: str) -> bool:
 def _print_all() -> None:
     if os.getpid() != _home:
         return
-    # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
+    # a child of multiprocessing imports the main module again: it reports only what it ran itself
     child = multiprocessing.parent_process() is not None
-    told: set[str] = set()
+    reported: set[str] = set()
     devices: set[str] = set()
-    told_of: list[LineRecords] = []
+    shown_records: list[LineRecords] = []
     for profiler in _profilers:
         records = profiler.records()
         if child and not any(function.calls for function in records.functions):
             continue
-        news = tuple(note for note in records.notes if note not in told)
-        told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
+        news = tuple(note for note in records.notes if note not in reported)
+        reported.update(note for note in news if note.startswith("CUDA"))  # other notes are about one function
         shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
         if not _write(tables_text(shown, build_tables(shown, columns=profiler.columns))):
             return
-        told_of.append(records)
+        shown_records.append(records)
         devices |= devices_of(build_tables(records, columns=()))
     held = render_holders(_book.records(), devices)
-    below = held + sections_text(*told_of)
+    below = held + sections_text(*shown_records)
     if below:
         _write(below)
 

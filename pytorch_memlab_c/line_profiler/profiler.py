@@ -317,7 +317,10 @@ def _leave_new_threads() -> None:
 
 
 def _first_event(frame: FrameType, event: str, arg: Any) -> Any:
-    """A new thread's first trace event: the tracer meant for new threads goes first, the profiler's hook above it."""
+    """A new thread's first trace event.
+
+    The tracer meant for new threads is installed first, the profiler's hook above it.
+    """
     outer = _outer_trace
     sys.settrace(outer)
     local = outer(frame, event, arg) if outer is not None else None

@@ -23,7 +23,7 @@ CHANGES = ("change", "name", "type", "shape", "device", "bytes_before", "bytes_a
 class StorageNumbers:
     """Numbers storages for the life of the process: an address that is used again gets a new number.
 
-    Held are PyTorch's weak references: they keep no memory of a tensor, only the few bytes that tell that it is gone.
+    The entries are PyTorch's weak references: they keep no memory of a tensor, only a few bytes.
     """
 
     def __init__(self) -> None:

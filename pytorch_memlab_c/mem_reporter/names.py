@@ -94,7 +94,9 @@ class NamedTensors:
             self.names.setdefault(id(value), name)
             if parameter is not None and id(value) != parameter:
                 self.of.setdefault(id(value), parameter)
-        elif depth < 8 and isinstance(value, (dict, list, tuple, Mapping)):  # a dict is told sooner than a Mapping
+        elif depth < 8 and isinstance(
+            value, (dict, list, tuple, Mapping)
+        ):  # checking for a dict is faster than for a Mapping
             items = list(enumerate(value)) if isinstance(value, (list, tuple)) else list(value.items())
             for key, inner in items:
                 self._take(f"{name}.{key}", inner, parameter, depth + 1)

@@ -29,7 +29,7 @@ def shown_size(row: Row) -> str:
 
 
 def folded_line(section: Section) -> list[tuple[str, str]]:
-    """(text, size) of the line that stands for the rows left out, if there are any."""
+    """(text, size) of the line that sums up the rows left out, if there are any."""
     count, nbytes = section.folded
     return [(f"... and {count:,} more", readable_size(nbytes))] if count else []
 

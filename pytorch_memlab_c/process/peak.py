@@ -54,9 +54,9 @@ class peak_memory:
             train_step()
         print(p.peak_bytes, p.delta_bytes, p.reserved_peak_bytes)
 
-    Blocks may nest and overlap in any way, on any threads, and stand inside profiled lines: each has its own running
-    maximum, and PyTorch's counters (`max_memory_allocated()`) stay as the program would see them without. What other
-    threads allocate meanwhile counts too. The figures are live while the block is open and stay as they are after it;
+    Blocks may nest and overlap in any way, on any threads, also inside profiled lines: each has its own running
+    maximum. PyTorch's counters (`max_memory_allocated()`) are not changed. What other threads allocate meanwhile
+    counts too. The figures are live while the block is open and stay as they are after it;
     in the child of a fork they stay as they were. A block may be entered again, which begins anew.
 
     Args:
@@ -177,7 +177,7 @@ def _end(device: Device) -> None:
 
 
 def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -> PeakMeasurement:
-    """Call `workload()` once, as it is, and give the peak of PyTorch's memory on a device while it ran.
+    """Call `workload()` once and return the peak of PyTorch's memory on a device while it ran.
 
     On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of
     what live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken

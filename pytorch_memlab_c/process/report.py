@@ -12,7 +12,7 @@ from .operators import OperatorRow
 _SHOWN_ROWS = 20
 _SHAPES_WIDTH = 44
 _HEADINGS = ("operator", "input shapes", "calls", "CPU self", "device self", "CPU net")
-_LEFT = 2  # the first columns stand left, the others right
+_LEFT = 2  # the first columns are left-aligned, the others right-aligned
 
 
 class Diagnostic(TypedDict):

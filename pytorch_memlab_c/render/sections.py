@@ -1,4 +1,4 @@
-"""What stands below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
+"""The sections below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
 
 A section is there only if there is something to say.
 """

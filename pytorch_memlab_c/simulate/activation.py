@@ -28,7 +28,7 @@ def _prepare_torch(torch: Any, runtime: ctypes.CDLL) -> None:
     interpose(runtime)
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_cudnn_sdp(False)
-    # A profiler that is already at work had hooks in the places that were just rewritten.
+    # A profiler that is already active had its own pointers where these were just written.
     if following.is_following():
         following.prepare(again=True)
 
@@ -122,7 +122,7 @@ def enable_from_environment(text: str) -> None:
     """What the start-up hook calls when torch is about to be imported (startup/ in native/simcuda).
 
     A wrong value stops the program, since it would run on something else than was asked for. Where there can be no
-    simulated GPU at all, one line says so and the program goes on without it.
+    simulated GPU at all, one line says so and the program runs without it.
     """
     try:
         _enable(parse_environment(text))

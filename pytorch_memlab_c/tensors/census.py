@@ -102,7 +102,7 @@ class Census:
         self._parts += ((tensor, ".grad", gradient) for tensor, gradient in gradients)
 
     def _enter_unbacked(self, tensor: Any) -> None:
-        """A size without memory is that of a tensor which stands for others, if it is not on the device for such."""
+        """A size without memory belongs to a placeholder for other tensors, unless it is on the meta device."""
         storage = self._torch._C.TensorBase.untyped_storage(tensor)
         if self._torch._C.StorageBase.device.__get__(storage).type != "meta":
             self._add_components(tensor)
@@ -204,7 +204,7 @@ def _references(tensor: Any) -> int:
 def _references_when_alone(torch: Any) -> int:
     """What `_references` gives for a tensor of the census that only C++ holds besides.
 
-    Versions of PyTorch differ in who owns the Python object. A view's base, without memory, stands for it.
+    Versions of PyTorch differ in who owns the Python object. A view's base, without memory, is the sample.
     """
     view = torch.empty(0, device="meta").view(-1)
     walked = [view._base]
