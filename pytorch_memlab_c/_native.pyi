@@ -1,4 +1,7 @@
-"""The engine in C: allocator events, the trace hook, and line counters. Device slots: 0 is the CPU, 1 + i is `cuda:i`."""
+"""The engine in C: allocator events, the trace hook, and line counters.
+
+A slot is a device's number in the engine: 0 is the CPU, 1 + i is `cuda:i`. All sizes are in bytes.
+"""
 
 from collections.abc import Callable
 from types import CodeType

@@ -14,8 +14,8 @@ struct pml_frame {
     const void *id;
     struct pml_code *code;
     int line;
-    uint64_t segment; /* `pml_moment` when the open segment began */
-    bool outermost;
+    uint64_t segment;                    /* `pml_moment` when the open segment began */
+    int offset;                          /* in the bytecode, of the last line event */
     bool raised;                         /* the last event was an exception */
     bool sampled;                        /* statistics are read at both ends of the open segment */
     bool entered;                        /* it is on its first line, and no line of it has run yet */

@@ -8,9 +8,6 @@
 
 /* The device that a segment is charged to when it ends. */
 extern int pml_segment_target_device;
-/* Bytes freed and allocated on each device by the end of the last segment of an outermost profiled call. */
-extern int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
-extern int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
 
 /* True if some profiler wants statistics for the next segment of this line. */
 bool pml_segment_wants_sample(const struct pml_code *code, int line);

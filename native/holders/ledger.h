@@ -30,14 +30,21 @@ void pml_ledger_allocated(int device, const void *pointer, int64_t size, int64_t
 void pml_ledger_freed(int device, const void *pointer, int64_t value);
 void pml_ledger_event_done(const void *event);
 
-/* An owner's line begins: its live bytes on a device; -1 where blocks are not followed. Needs the GIL, but no lock. */
-int64_t pml_ledger_begin_line(int device, const struct pml_owner *owner);
-/* The same of a line, for all its callers, and the bytes freed since it last began because profiled functions ended.
- * Needs the GIL. */
-void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended);
-/* True from a profiled function's return to the next event of its thread, while its variables are freed. Needs the GIL.
- */
-void pml_ledger_set_ending(bool now);
+/* A line begins, given by the first of its owners; what is older than `since` does not count. `live`: what it holds on
+ * a device, -1 where it never took memory or blocks are not followed; `old`: what of that it made before its last run.
+ * What autograd's threads made for it is among both. Needs the GIL, but no lock. */
+void pml_ledger_begin_line(int device, struct pml_owner *owner, uint64_t since, int64_t *live, int64_t *old);
+/* What a line holds on a device, whoever called it. `end`: with what it lost since it last began only because functions
+ * ended, or after the last profiled function did. Needs the GIL. */
+void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *end);
+
+enum pml_phase {
+    PML_RUNNING,
+    PML_ENDING,    /* from a function's return to the next event of its thread: its variables go */
+    PML_UNWATCHED, /* no thread has a hook */
+};
+/* What the program does from now on. Needs the GIL. */
+void pml_ledger_set_phase(enum pml_phase now);
 
 /* A level that changes without a block: locks the device, and updates the meter, then the pictures. */
 void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value);

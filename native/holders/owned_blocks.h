@@ -17,6 +17,7 @@ struct pml_owned_block {
     uintptr_t pointer; /* 0: free slot */
     int64_t size;      /* 0: the block is gone */
     struct pml_owner_bytes *owner_bytes;
+    uint64_t run; /* of its line, in which it was made */
 };
 
 struct pml_owned_blocks {
@@ -55,11 +56,12 @@ static inline struct pml_owned_block *pml_owned_blocks_find(const struct pml_own
 
 /* What the slot of the pointer has from now on. */
 static inline void pml_owned_blocks_set(struct pml_owned_blocks *table, struct pml_owned_block *slot,
-                                        const void *pointer, int64_t size, struct pml_owner_bytes *owner_bytes)
+                                        const void *pointer, int64_t size, struct pml_owner_bytes *owner_bytes,
+                                        uint64_t run)
 {
     table->named += slot->pointer == 0;
     table->used += (size_t)((size != 0) - (slot->size != 0));
-    *slot = (struct pml_owned_block){(uintptr_t)pointer, size, owner_bytes};
+    *slot = (struct pml_owned_block){(uintptr_t)pointer, size, owner_bytes, run};
 }
 
 /* After blocks have gone: what memory they leave over. */

@@ -20,7 +20,7 @@ struct pml_line_stats {
     int64_t net_later_max; /* of all runs but the first */
     int64_t gross;
     int64_t count;
-    struct pml_growth *growth; /* of lines that allocated on the device and ran more than once */
+    struct pml_growth *growth; /* of lines that ran again after they had taken memory on the device */
 };
 
 struct pml_line {

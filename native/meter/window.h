@@ -16,7 +16,8 @@ struct pml_span {
     struct pml_levels end;
     uint64_t ticks; /* of the device, at the start */
     uint64_t end_ticks;
-    int64_t live; /* bytes that the line which runs held at its start (ledger.h), or -1; not the meter's */
+    int64_t held; /* bytes that the line which runs held at its start (ledger.h), or -1; not the meter's */
+    int64_t old;  /* those of them that it made before its last run */
 };
 
 static inline const struct pml_levels *pml_window_span_end(const struct pml_span *span)
@@ -31,7 +32,9 @@ struct pml_window {
     struct pml_window *prev;
     uint64_t ticks; /* of all devices, at the start */
     uint64_t end_ticks;
-    uint64_t epoch; /* which outermost profiled call it belongs to (frame_stack.c) */
+    uint64_t epoch; /* which outermost profiled call it belongs to, */
+    uint64_t call;  /* and which call of its own function (frame_stack.c) */
+    uint64_t pass;  /* changes as that jumps back: a line that is seen again before then goes on with a statement */
     int devices;
     struct pml_column_values columns;
     struct pml_span span[PML_MAX_DEVICES];

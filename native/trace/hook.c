@@ -8,6 +8,7 @@
 #include "trace/hook.h"
 
 #include "frames/segment.h"
+#include "base/moment.h"
 #include "holders/ledger.h"
 #include "lines/recorders.h"
 #include "trace/statistics.h"
@@ -40,6 +41,11 @@ PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
         pml_segment_hit(top);
     if (line < 0 || again || first)
         return;
+    int offset = pml_compat_offset(frame);
+    bool round_again = PML_COMPAT_INLINES_COMPREHENSIONS && line == top->line;
+    if (offset <= top->offset && !round_again)
+        top->window.pass = pml_moment_next();
+    top->offset = offset;
     bool sample = pml_segment_wants_sample(top->code, line);
     pml_statistics_sync(hook->state, sample || top->sampled);
     pml_segment_next(top, line, sample, frame_around(hook));
@@ -109,8 +115,10 @@ PML_HOT static void on_call(PmlHook *hook, PyFrameObject *frame)
 PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
-    if (!top)
+    if (!top) {
+        pml_ledger_set_phase(PML_ENDING);
         return;
+    }
     if (top->id != frame) {
         int index = pml_frame_stack_find(&hook->stack, frame);
         if (index < 0)
@@ -120,7 +128,7 @@ PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
     }
     close_segment(hook, top);
     pml_frame_stack_pop(&hook->stack);
-    pml_ledger_set_ending(true);
+    pml_ledger_set_phase(PML_ENDING);
 }
 
 /* ---- installing ---- */
@@ -155,16 +163,26 @@ static void take_down(PmlHook *hook)
     hook->adopted = false;
 }
 
+static bool any_hook_in_use(const struct pml_state *state)
+{
+    for (const PmlHook *hook = state->hooks; hook; hook = hook->next)
+        if (hook->depth > 0)
+            return true;
+    return false;
+}
+
 static void leave(PmlHook *hook, int entries)
 {
-    pml_ledger_set_ending(false);
     if (hook->depth == 0)
         return;
+    pml_ledger_set_phase(PML_RUNNING);
     if (pml_hook_displaced(hook))
         pml_recorders_interrupt();
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
+    if (!any_hook_in_use(hook->state))
+        pml_ledger_set_phase(PML_UNWATCHED);
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
@@ -207,7 +225,7 @@ PML_HOT static int trace(PyObject *self, PyFrameObject *frame, int what, PyObjec
         Py_tracefunc next = pml_compat_trace_function(hook->python_thread);
         return next ? next(pml_compat_trace_object(hook->python_thread), frame, what, arg) : 0;
     }
-    pml_ledger_set_ending(false);
+    pml_ledger_set_phase(PML_RUNNING);
     switch (what) {
     case PyTrace_LINE: on_line(hook, frame); break;
     case PyTrace_CALL: on_call(hook, frame); break;

@@ -17,6 +17,7 @@ _SIDES = ("before", "after", "diff")
 
 
 def diff(options: argparse.Namespace) -> int:
+    """Run the command; its exit status is returned."""
     names = (options.before, options.after)
     reports = [load_records(name) for name in names]
     try:

@@ -26,8 +26,10 @@ Values = tuple[int | None, ...]
 
 
 class MergedFunction(NamedTuple):
-    """One function of all ranks: for each line its number, its text, and its values, column by column and each rank by
-    rank."""
+    """One function of all ranks.
+
+    Each of `lines` has its number, its text, and its values, column by column and each rank by rank.
+    """
 
     qualname: str
     columns: tuple[str, ...]
@@ -35,6 +37,7 @@ class MergedFunction(NamedTuple):
 
 
 def merge(options: argparse.Namespace) -> int:
+    """Run the command; its exit status is returned."""
     paths = checked_paths(options.output, (".csv", ".txt"))
     reports = [load_records(file) for file in options.files]
     ranks = rank_names(options.files)

@@ -93,6 +93,7 @@ class Session:
         self._done = False
 
     def start(self) -> None:
+        """Begin to measure."""
         if any(path.endswith(".csv") for path in self._paths):
             import concurrent.futures.thread  # noqa: F401  pandas needs it, and it cannot be imported at the end
         self.targets.start()
@@ -150,7 +151,7 @@ class Session:
 
 
 def _as_typed(path: str) -> str:
-    """Relative to the working directory where it is in there; that directory may be gone."""
+    """Relative to the working directory where it is in there; that directory may no longer exist."""
     try:
         return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
     except OSError:

@@ -38,7 +38,7 @@ class Stats(NamedTuple):
     allocations: int
     #: Maxima of the columns in ``LineRecords.extra_columns``, or None where they were not read.
     extra: tuple[int | None, ...] | None = None
-    #: The later runs, all but the first; None where there is none, and where the line never allocated.
+    #: What the line held over its runs; None where it did not run again after it had allocated.
     growth: History | None = None
     #: The largest net of a later run; None where there is none.
     net_later_max: int | None = None
@@ -50,6 +50,7 @@ class Stats(NamedTuple):
 
     @property
     def net_later_last(self) -> int | None:
+        """The net of the last run, if it is not the first."""
         return None if self.net_later_max is None else self.net_last
 
 
@@ -83,8 +84,10 @@ class LineRecord:
 
 @dataclass(frozen=True)
 class FunctionRecord:
-    """One code object. ``calls`` counts entries, 0 is never called; ``source`` starts at
-    ``first_line`` (None: not available); ``lines`` hold what was recorded, in line order.
+    """One code object.
+
+    ``calls`` counts entries, 0 is never called; ``source`` starts at ``first_line`` (None: not available); ``lines``
+    hold what was recorded, in line order.
     """
 
     qualname: str

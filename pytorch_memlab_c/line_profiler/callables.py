@@ -1,5 +1,7 @@
-"""The kinds of callables that can be profiled: finding the code inside them, and putting a wrapper inside without
-changing their kind."""
+"""The kinds of callables that can be profiled.
+
+The code inside them is found, and a wrapper is put inside without changing their kind.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
-from ..data.device_names import slot_name
+from ..data.device_names import DeviceLike, slot_name
 from ..data.sources import Source, source_of
 from ..engine import allocator_stats, following
 from ..engine.saving import DECORATORS, new_group
@@ -24,6 +24,7 @@ from ..render.text import write_text
 from . import callables
 from .display import RecordsDisplay
 from .holder_book import HolderBook
+from .module_methods import with_modules
 from .records import LineRecords
 from .uncounted import uncounted
 
@@ -52,15 +53,17 @@ class LineProfiler:
             first 100 runs of each line.
         saved: count what autograd keeps for backward, too; as if one of `columns` is about that.
 
-    Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device, `RuntimeError` for a
-    CUDA device where PyTorch has no CUDA.
+    Raises:
+        TypeError: a function has no Python code.
+        ValueError: an unknown column or device.
+        RuntimeError: a CUDA device, where PyTorch has no CUDA.
     """
 
     def __init__(
         self,
         *functions: Any,
-        target_gpu: Any = None,
-        device: Any = None,
+        target_gpu: DeviceLike | None = None,
+        device: DeviceLike | None = None,
         columns: Columns = None,
         saved: bool = False,
     ) -> None:
@@ -102,16 +105,21 @@ class LineProfiler:
             self.add_code(plain.__code__, plain.__qualname__, plain.__module__)
 
     def add_code(self, code: CodeType, qualname: str, module: str | None = None, source: Source | None = None) -> None:
-        """Measure a code object that no function holds: a module's, a notebook cell's, or that of a function which the
-        cell will define. `source` is its first line's number and its lines, looked up if None."""
+        """Measure a code object that no function holds: a module's, or a notebook cell's.
+
+        Also that of a function which the cell will define. `source` is its first line's number and its lines, looked up
+        if None.
+        """
         if self._tracer.add_code(code, *callables.line_range(code)):
             self._names[id(code)] = (qualname, module)
             self._sources[id(code)] = source_of(code) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
 
-    def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
-        """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
-        function, of the same code."""
+    def is_configured_as(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
+        """Whether it measures this function's code already, shown in this way.
+
+        A `def` that runs again makes another function, of the same code.
+        """
         codes = {id(plain.__code__) for plain in callables.functions_of(function)}
         wanted = None if columns is None else check_columns(columns)
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
@@ -137,6 +145,7 @@ class LineProfiler:
 
     @property
     def enabled(self) -> bool:
+        """Whether it measures: there were more `enable` than `disable`."""
         return bool(self._hooks)
 
     def _recorded(self) -> tuple[str, ...]:
@@ -184,7 +193,8 @@ class LineProfiler:
             holders=self._book.records(),
             saved=self._tracer.saved() if self._saved else None,
         )
-        return dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
+        records = dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
+        return with_modules(records, following.torch_module())
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
         """The table: HTML in a notebook, text elsewhere; in a script it is printed, and returned as well.
@@ -312,7 +322,10 @@ def _leave_new_threads() -> None:
 
 
 def _first_event(frame: FrameType, event: str, arg: Any) -> Any:
-    """A new thread's first trace event: the tracer meant for new threads goes first, the profiler's hook above it."""
+    """A new thread's first trace event.
+
+    The tracer meant for new threads is installed first, the profiler's hook above it.
+    """
     outer = _outer_trace
     sys.settrace(outer)
     local = outer(frame, event, arg) if outer is not None else None

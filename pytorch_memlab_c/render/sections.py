@@ -1,4 +1,4 @@
-"""What stands below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
+"""The sections below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
 
 A section is there only if there is something to say.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..data.growth import FREED_LATER, RESERVED, Growth, growth_of
-from ..data.line_devices import Place, places
+from ..data.growth import Growth, growth_of
+from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import Saved
 from .html import template
@@ -33,8 +33,11 @@ class Section(NamedTuple):
 
 
 def sections(*records: Records, func: Any = None, device: Any = None) -> list[Section]:
-    """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
-    found = [place for one in records for place in places(one, func, device)]
+    """The sections that have something to say, of all records together.
+
+    Arguments are as for ``LineRecords.to_dataframe``.
+    """
+    found = [place for one in records for place in lines_on_devices(one, func, device)]
     return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
 
 
@@ -44,7 +47,10 @@ def sections_text(*records: Records, func: Any = None, device: Any = None) -> st
 
 
 def sections_html(records: Records, func: Any = None, device: Any = None, page: bool = False) -> Markup:
-    """One element a section, with all text escaped, for a notebook or as a part of a page; empty where there is none."""
+    """One element a section, for a notebook or as a part of a page; empty where there is none.
+
+    All text is escaped.
+    """
     from markupsafe import Markup  # loaded for HTML alone
 
     found = sections(records, func=func, device=device)
@@ -54,47 +60,38 @@ def sections_html(records: Records, func: Any = None, device: Any = None, page: 
 # ---- growth ----
 
 
-def _growing(found: Sequence[Place]) -> Section | None:
-    grown = [(place, stats, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
-    rows = [_growth_row(place, stats, growth) for place, stats, growth in grown if growth is not None]
-    kinds = {growth.kind for _, _, growth in grown if growth is not None}
-    notes = [text for kind, text in _GROWTH_NOTES.items() if kind in kinds]
-    header = ("each run keeps", "first run", "later runs", "what", "where", "code")
+def _growing(found: Sequence[LineOnDevice]) -> Section | None:
+    grown = [(place, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
+    rows = [_growth_row(place, growth) for place, growth in grown if growth is not None]
+    header = ("each run keeps", "runs", "held now", "where", "code")
     title = "Lines that keep more memory on every run"
-    return Section(title, header, tuple(rows), tuple(notes)) if rows else None
+    return Section(title, header, tuple(rows), ()) if rows else None
 
 
-_GROWTH_NOTES = {
-    FREED_LATER: "freed later: it was given back after the last run; no leak, if that was not the program's end",
-    RESERVED: "reserved: the allocator takes more from the device though no more is allocated (fragmentation)",
-}
+def _growth_row(place: LineOnDevice, growth: Growth) -> tuple[str, ...]:
+    sizes = readable_size(growth.bytes_per_run), str(growth.runs), readable_size(growth.held)
+    return *sizes, _where(place), clean_code(place.code).strip()
 
 
-def _growth_row(place: Place, stats: Any, growth: Growth) -> tuple[str, ...]:
-    size = readable_size(growth.bytes_per_run)
-    first = readable_size(stats.net_first)
-    return size, first, str(stats.runs - 1), growth.kind, _where(place), clean_code(place.code).strip()
-
-
-def _where(place: Place) -> str:
+def _where(place: LineOnDevice) -> str:
     return f"{place.device} {_line(place)}"
 
 
-def _line(place: Place) -> str:
+def _line(place: LineOnDevice) -> str:
     return place_of(place.function.filename, place.record.line, place.label)
 
 
 # ---- saved for backward ----
 
 
-def _saved_by_device(found: Sequence[Place]) -> Iterator[Section]:
+def _saved_by_device(found: Sequence[LineOnDevice]) -> Iterator[Section]:
     for device in dict.fromkeys(place.device for place in found):
         kept = [(place, place.record.saved[device]) for place in found if _has_saved(place, device)]
         if kept:
             yield _saved_section(device, sorted(kept, key=lambda pair: _weight(pair[1]), reverse=True))
 
 
-def _has_saved(place: Place, device: str) -> bool:
+def _has_saved(place: LineOnDevice, device: str) -> bool:
     return place.device == device and device in place.record.saved
 
 
@@ -112,7 +109,7 @@ _SAVED_COLUMNS = {
 }
 
 
-def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
+def _saved_section(device: str, kept: Sequence[tuple[LineOnDevice, Saved]]) -> Section:
     used = {name: field for name, field in _SAVED_COLUMNS.items() if any(getattr(s, field) for _, s in kept)}
     rows = [_saved_row(place, saved, used.values()) for place, saved in kept[:MOST_SAVED]]
     left = f"{len(kept) - MOST_SAVED} more lines: to_dataframe(kind='saved') has them all"
@@ -123,12 +120,13 @@ def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
 
 
 _SAVED_NOTES = {
-    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, instead of being kept",
+    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, "
+    "instead of being kept",
     "in backward": "in backward: the most that was saved again at one time while backward ran (checkpoint)",
 }
 
 
-def _saved_row(place: Place, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
+def _saved_row(place: LineOnDevice, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
     sizes = (readable_size(value) if (value := getattr(saved, field)) else "" for field in fields)
     return (*sizes, _line(place), clean_code(place.code).strip())
 
