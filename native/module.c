@@ -9,6 +9,7 @@
 #include "pending.h"
 #include "saved.h"
 #include "places.h"
+#include "snapshot/snapshot_types.h"
 
 static struct PyModuleDef definition;
 
@@ -294,7 +295,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_spec, &state->storage_type) < 0 ||
-        add_type(module, &pml_bell_spec, &state->bell_type) < 0)
+        add_type(module, &pml_bell_spec, &state->bell_type) < 0 || pml_snapshot_add_types(module) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
     state->statistics.kept = PyDict_New();
