@@ -15,9 +15,10 @@ struct adding {
     uint32_t stretch; /* that runs now */
 };
 
+/* Group 0 is what was there before the recording, where nobody knows who made it. */
 static uint32_t group_of(const struct adding *adding, const struct pml_allocation *allocation)
 {
-    uint32_t group = adding->groups[allocation->stack];
+    uint32_t group = allocation->made == PML_BEFORE && !allocation->stack ? 0 : adding->groups[allocation->stack];
     return group < adding->count ? group : 0;
 }
 

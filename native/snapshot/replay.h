@@ -112,7 +112,7 @@ struct pml_memory_stretch {
 void pml_replay_stretches(const struct pml_replay *replay, const uint32_t *ends, size_t count,
                           struct pml_memory_stretch *stretches);
 
-/* figures.c: by group of stacks. 72 bytes, read by Python. */
+/* figures.c: by group of stacks; group 0 has what was there before with no stack. 72 bytes, read by Python. */
 struct pml_figures {
     uint64_t allocated; /* bytes allocated in the recording */
     uint64_t times;

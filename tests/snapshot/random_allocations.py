@@ -83,7 +83,9 @@ def differences(seed: int) -> list[str]:
     before = 0 if seed % 2 else 150
     snapshot, wanted = recorded(seed, before, 400)
     got, state = replayed(snapshot)
-    found = [f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]]
+    found = [
+        f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]
+    ]
     _, _, _, lost, guessed, unequal = state
     if lost or unequal or (not before and guessed):
         found.append(f"seed {seed}: lost {lost}, guessed {guessed}, unequal {unequal}")
