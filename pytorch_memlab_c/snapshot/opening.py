@@ -51,7 +51,8 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO, total: int | None, show: bool) -> None:
         self._raw, self._total, self._show = raw, total, show
-        self._read, self._start, self._bar = 0, time.monotonic(), None
+        self._read, self._start = 0, time.monotonic()
+        self._bar: Any = None
 
     def readable(self) -> bool:
         return True
@@ -91,19 +92,16 @@ def _decompressed(raw: io.RawIOBase) -> io.BufferedIOBase:
     return buffered
 
 
-def _zstandard(stream: io.BufferedReader) -> io.BufferedIOBase:
+def _zstandard(stream: io.BufferedIOBase) -> io.BufferedIOBase:
     try:
-        return importlib.import_module("compression.zstd").ZstdFile(stream)  # type: ignore[no-any-return]
+        standard: io.BufferedIOBase = importlib.import_module("compression.zstd").ZstdFile(stream)
+        return standard
     except ImportError:
         pass
     try:
-        return (
-            importlib.import_module("zstandard")
-            .ZstdDecompressor()
-            .stream_reader(  # type: ignore[no-any-return]
-                stream, read_across_frames=True
-            )
-        )
+        decompressor = importlib.import_module("zstandard").ZstdDecompressor()
+        reader: io.BufferedIOBase = decompressor.stream_reader(stream, read_across_frames=True)
+        return reader
     except ImportError:
         raise SnapshotError(
             "compressed by Zstandard: Python 3.14 reads that; for this Python, pip install zstandard"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from .memory import DeviceMemory
-from .places import BEFORE, Places
+from .places import BEFORE, Place, Places
 from .report_types import LineFigures, Timeline
 
 POINTS = 2000
@@ -29,9 +29,15 @@ def build_timeline(memory: DeviceMemory, places: Places, lines: tuple[LineFigure
     return Timeline(
         tuple(map(int, moments)),
         seconds,
-        *(tuple(map(int, stretches[name])) for name in ("allocated", "active", "reserved")),
+        _column(stretches, "allocated"),
+        _column(stretches, "active"),
+        _column(stretches, "reserved"),
         layers,
     )
+
+
+def _column(stretches: numpy.ndarray, name: str) -> tuple[int, ...]:
+    return tuple(map(int, stretches[name]))
 
 
 def _ends(memory: DeviceMemory) -> numpy.ndarray:
@@ -49,7 +55,7 @@ def _ends(memory: DeviceMemory) -> numpy.ndarray:
 
 def _layers(
     memory: DeviceMemory, places: Places, moments: numpy.ndarray, lines: tuple[LineFigures, ...]
-) -> tuple[tuple[object, tuple[int, ...]], ...]:
+) -> tuple[tuple[Place, tuple[int, ...]], ...]:
     """The bytes of the largest lines at each point: added where an allocation is made, taken where it is freed."""
     shown = {line.place: i for i, line in enumerate(lines[:_LAYERS])}
     layer_of_group = numpy.array([shown.get(place, -1) for place in places.places], "i8")
