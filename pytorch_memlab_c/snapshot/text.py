@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..holder_types import ELSEWHERE, OutOfMemory
-from ..holder_types import Holder as ProfilerHolder
+from ..data.holder_types import ELSEWHERE, OutOfMemory
+from ..data.holder_types import Holder as ProfilerHolder
 from ..render.holders import what_would_fit
 from ..render.text import place_of, readable_size, right_column
 from .places import Place

@@ -1,0 +1,128 @@
+"""The JSON form of records, version 1: exact in both directions, ASCII only.
+
+``stats`` are arrays in the order of the top-level ``fields``, so that a file explains itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..engine.saving import Saved
+from . import holder_types
+from .growth import History, Stretch
+from .record_types import FunctionRecord, LineRecord, Stats
+
+if TYPE_CHECKING:
+    from ..line_profiler.records import LineRecords
+
+VERSION = 1
+#: The names of the values in `stats` and in `saved`.
+Fields = tuple[list[str], list[str]]
+
+
+def dumps(records: LineRecords) -> str:
+    """The records as JSON text."""
+    document = {
+        "version": VERSION,
+        "tool": "pytorch_memlab_c",
+        "device": records.device,
+        "target": records.target,
+        "extra_columns": list(records.extra_columns),
+        "notes": list(records.notes),
+        "fields": list(Stats._fields),
+        "saved": records.saved,
+        "saved_fields": list(Saved._fields),
+        "growth_fields": {"history": list(History._fields), "stretch": list(Stretch._fields)},
+        "functions": [_function_to_json(function) for function in records.functions],
+        "holders": holder_types.to_json(records.holders),
+    }
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+def loads(text: str) -> dict[str, Any]:
+    """The fields of ``LineRecords`` from JSON text.
+
+    Raises:
+        ValueError: it is no report of this tool, or one of a newer version.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not a report of pytorch_memlab_c: no JSON ({error})") from None
+    _check_version(document)
+    try:
+        return _fields_from_json(document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a damaged report of pytorch_memlab_c: {error!r}") from error
+
+
+def _check_version(document: Any) -> None:
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int or version < 1:
+        raise ValueError("not a report of pytorch_memlab_c: it has no version field")
+    if version > VERSION:
+        raise ValueError(
+            f"the report has version {version}, this pytorch_memlab_c reads up to {VERSION}: "
+            "a newer one wrote it, upgrade to load it"
+        )
+
+
+def _function_to_json(function: FunctionRecord) -> dict[str, Any]:
+    return {
+        "qualname": function.qualname,
+        "module": function.module,
+        "filename": function.filename,
+        "first_line": function.first_line,
+        "def_line": function.def_line,
+        "source": None if function.source is None else list(function.source),
+        "calls": function.calls,
+        "lines": [_line_to_json(line) for line in function.lines],
+    }
+
+
+def _line_to_json(line: LineRecord) -> dict[str, Any]:
+    stats = {device: list(values) for device, values in line.stats.items()}
+    document = {"line": line.line, "hits": line.hits, "charged": list(line.charged), "stats": stats}
+    if line.saved:
+        document["saved"] = {device: list(values) for device, values in line.saved.items()}
+    return document
+
+
+def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
+    fields = document["fields"], document.get("saved_fields", [])
+    return {
+        "functions": tuple(_function_from_json(f, fields) for f in document["functions"]),
+        "extra_columns": tuple(document["extra_columns"]),
+        "device": document["device"],
+        "target": document["target"],
+        "notes": tuple(document["notes"]),
+        "holders": holder_types.from_json(document.get("holders")),
+        "saved": bool(document.get("saved", False)),
+    }
+
+
+def _function_from_json(function: dict[str, Any], fields: Fields) -> FunctionRecord:
+    source = function["source"]
+    return FunctionRecord(
+        function["qualname"],
+        function["module"],
+        function["filename"],
+        function["first_line"],
+        function["def_line"],
+        None if source is None else tuple(source),
+        function["calls"],
+        tuple(_line_from_json(line, fields) for line in function["lines"]),
+    )
+
+
+def _line_from_json(line: dict[str, Any], fields: Fields) -> LineRecord:
+    stats = {device: _stats_from_json(values, fields[0]) for device, values in line["stats"].items()}
+    saved = {device: Saved(**dict(zip(fields[1], values))) for device, values in line.get("saved", {}).items()}
+    return LineRecord(line["line"], line["hits"], tuple(line["charged"]), stats, saved)
+
+
+def _stats_from_json(values: list[Any], fields: list[str]) -> Stats:
+    stats = Stats(**dict(zip(fields, values)))
+    extra = None if stats.extra is None else tuple(stats.extra)
+    return stats._replace(extra=extra, growth=History.of(stats.growth))

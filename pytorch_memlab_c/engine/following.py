@@ -1,0 +1,101 @@
+"""The process-wide side of the engine: following PyTorch's allocators, and what a fork changes.
+
+PyTorch is never imported here; what is done waits until the program imports it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from .. import _native
+from . import allocator_stats
+from .torch_import import after_torch_import
+
+_CPU, _CUDA = 1, 2
+_followed: int | None = None
+_waiting = False
+#: Whether the program has chosen the target device (target_device.py); PyTorch may be imported after that.
+target_chosen = False
+
+
+def torch_module() -> ModuleType | None:
+    """PyTorch, if the program has imported it (whole), else None."""
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "Tensor") and hasattr(torch, "_C") else None
+
+
+def prepare(again: bool = False) -> None:
+    """Follow PyTorch's allocators from now on, or from its import on; does nothing the second time.
+
+    `again` repeats it, for when something else has been put under PyTorch since.
+    """
+    global _followed, _waiting
+    torch = torch_module()
+    if torch is None and not _waiting:
+        _waiting = True
+        after_torch_import(lambda module: prepare())
+    if torch is None or (_followed is not None and not again):
+        return
+    _followed = _native.install_events()
+    allocator_stats.connect(torch)
+    _native.use_statistics_only(_statistics_only(torch, _followed))
+    if not target_chosen:
+        _native.set_target(1 if torch.cuda._is_compiled() else 0)
+    _seed_accelerators(torch)
+    if _followed & _CPU:
+        _seed_cpu(torch)
+
+
+def cpu_is_followed() -> bool:
+    """Whether CPU tensors can be measured here (Linux, and a build of PyTorch that is not static)."""
+    return _followed is None or bool(_followed & _CPU)
+
+
+def sampler() -> str:
+    """How accelerators are measured: "events" or "statistics"."""
+    torch = torch_module()
+    return "statistics" if torch and _statistics_only(torch, _followed or 0) else "events"
+
+
+def _statistics_only(torch: Any, followed: int) -> bool:
+    wanted = os.environ.get("PYTORCH_MEMLAB_SAMPLER", "")
+    if wanted not in ("", "events", "statistics"):
+        raise ValueError(f"PYTORCH_MEMLAB_SAMPLER is {wanted!r}; it must be 'events' or 'statistics', or unset")
+    if wanted == "statistics" or not torch.cuda._is_compiled():
+        return wanted == "statistics"
+    return not followed & _CUDA or torch.cuda.get_allocator_backend() != "native"
+
+
+def _seed_accelerators(torch: Any) -> None:
+    if not torch.cuda.is_initialized():
+        return
+    for index in range(min(torch.cuda.device_count(), _native.MAX_DEVICES - 1)):
+        stats = torch.cuda.memory_stats(index)
+        names = ("active_bytes", "allocated_bytes", "reserved_bytes")
+        levels = [stats.get(f"{name}.all.current", 0) for name in names]
+        if any(levels):
+            _native.seed_device(1 + index, *levels)
+
+
+def _seed_cpu(torch: Any) -> None:
+    """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors,
+    their autograd graphs and storages. What only C++ or a NumPy array holds is not found."""
+    from ..tensors.census import Census
+    from ..tensors.reading import quietly
+
+    with quietly(torch):
+        census = Census(torch)
+        census.take()
+        for known in census.by_device().get("cpu", ()):
+            storage = known.bare or torch._C.TensorBase.untyped_storage(known.tensors[0])
+            if known.nbytes and storage.resizable() and not storage.is_shared():
+                _native.seed_cpu(known.address, known.nbytes)
+
+
+gc.callbacks.append(_native.collector)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native.after_fork_child)

@@ -1,0 +1,132 @@
+"""Which device a line is charged to and shown for: parsing devices, and the process-wide target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _native
+from ..data.device_names import slot_name
+from . import following
+
+_FORMS = "an index (1), 'cuda', 'cuda:1', 'cpu' or a torch.device"
+_target: int | None = None
+_ever_set = False
+
+
+class set_target_gpu:
+    """Choose the device whose bytes lines are charged with, for the whole process.
+
+    `gpu_id` is an int, a str (`"cuda:1"`, `"1"`, `"cpu"`), a `torch.device`, or None for the default. It may be called
+    before profiling and inside profiled functions: a line is charged to the device that is the target when it ends.
+    As a context manager it puts the target before it back at the end.
+
+    Raises `TypeError` or `ValueError` for what is not a device, or one that is not there, and `RuntimeError` for a
+    CUDA device where PyTorch has no CUDA.
+    """
+
+    def __init__(self, gpu_id: Any) -> None:
+        self._before = _target
+        _set(None if gpu_id is None else available_slot(gpu_id))
+
+    def __enter__(self) -> set_target_gpu:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _set(self._before)
+
+
+def _set(slot: int | None) -> None:
+    global _target, _ever_set
+    following.prepare()
+    _target = slot
+    following.target_chosen = slot is not None
+    _ever_set = _ever_set or slot is not None
+    _native.set_target(_default_slot() if slot is None else slot)
+
+
+def _default_slot() -> int:
+    torch = following.torch_module()
+    return 1 if torch is None or _cuda_devices(torch) else 0
+
+
+def _cuda_devices(torch: Any) -> int:
+    """Asked in the way that does not initialise CUDA where it can be avoided: a later fork must still work."""
+    count: int = torch.cuda.device_count()
+    return count
+
+
+def target_name() -> str:
+    """The device that is the target now."""
+    return slot_name(_default_slot() if _target is None else _target)
+
+
+def default_view() -> str | None:
+    """What a report shows that names no device: None for the target of each line, else the device's name."""
+    torch = following.torch_module()
+    if torch is not None and not _cuda_devices(torch):
+        return "cpu"  # whatever a line was charged to
+    if _ever_set:
+        return None
+    return "cpu" if torch is None else "cuda:0"
+
+
+def parse_slot(device: Any) -> int:
+    """The engine's slot of a device: 0 for the CPU, 1 + i for `cuda:i`. Whether it is there is not asked."""
+    if isinstance(device, bool):
+        raise TypeError(f"{device!r} is not a device; give {_FORMS}")
+    if isinstance(device, int):
+        return _cuda_slot(device)
+    if isinstance(device, str):
+        return _parse_name(device)
+    kind = getattr(device, "type", None)
+    if isinstance(kind, str) and hasattr(device, "index"):
+        return _parse_name(kind if device.index is None else f"{kind}:{device.index}")
+    raise TypeError(f"{device!r} is not a device; give {_FORMS}")
+
+
+def _parse_name(name: str) -> int:
+    kind, _, index = name.strip().lower().partition(":")
+    if kind.isdecimal() and not index:
+        return _cuda_slot(int(kind))
+    if kind == "cpu" and index in ("", "0"):
+        return 0
+    if kind == "cuda" and (index.isdecimal() or ":" not in name):
+        return _cuda_slot(int(index) if index else _current_cuda())
+    raise ValueError(f"{name!r} is not a device that can be profiled; give {_FORMS}")
+
+
+def _cuda_slot(index: int) -> int:
+    if index < 0:
+        raise ValueError(f"{index} is not the index of a CUDA device; they count from 0")
+    if index >= _native.MAX_DEVICES - 1:
+        raise ValueError(f"cuda:{index} is out of range; devices are cuda:0 to cuda:{_native.MAX_DEVICES - 2}")
+    return 1 + index
+
+
+def _current_cuda() -> int:
+    torch = following.torch_module()
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
+
+
+def available_slot(device: Any) -> int:
+    """Like `parse_slot`, and an error that says why if the device is not there."""
+    slot = parse_slot(device)
+    torch = following.torch_module()
+    if slot == 0 or torch is None:
+        return slot
+    name = slot_name(slot)
+    if not torch.cuda._is_compiled():
+        raise RuntimeError(
+            f"{name} was asked for, but this build of PyTorch ({torch.__version__}) has no CUDA; "
+            "use device='cpu', or install the CUDA build"
+        )
+    count = _cuda_devices(torch)
+    if count == 0:
+        raise RuntimeError(
+            f"{name} was asked for, but there is no CUDA device here; use device='cpu', or "
+            "pytorch_memlab_c.simulate.enable() for a simulated one"
+        )
+    if slot > count:
+        there = ", ".join(slot_name(i) for i in range(1, count + 1))
+        raise ValueError(f"{name} is not there; this process has {there}")
+    return slot

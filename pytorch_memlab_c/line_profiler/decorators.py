@@ -1,0 +1,205 @@
+"""``@profile`` and ``@profile_every``: profiling by decoration, at no cost while no decorated function runs."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import functools
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from .. import _native
+from ..data.holder_types import HolderRecords
+from ..data.tables import build_tables
+from ..render.holders import devices_of, render_holders
+from ..render.sections import sections_text
+from ..render.text import write_text
+from . import callables, wrappers
+from .holder_book import HolderBook
+from .profiler import Columns, LineProfiler, decorator_profiler
+from .records import LineRecords
+
+_profilers: list[LineProfiler] = []
+_book = HolderBook()  # who holds the peak, among all functions with `@profile`
+_printers: list[_Printer] = []
+_home = os.getpid()
+
+
+def profile(func: Any = None, columns: Columns = None, device: Any = None, saved: bool = False) -> Any:
+    """Profile a function whenever it runs; the table is printed once when the process ends.
+
+    Use as `@profile` or `@profile(columns=..., device=...)`. Figures are maxima over all runs, on whatever thread.
+    The process may end by a normal exit, `sys.exit`, an uncaught exception or Ctrl-C. Forked children print nothing.
+
+    Args:
+        func: a function, method, classmethod, staticmethod, property, partial, ...; what comes back is of its kind.
+        columns: columns to show, keys of `torch.cuda.memory_stats()` or the profiler's own.
+        device: "cpu", "cuda:1", an index, a `torch.device`, or "all"; None for the target of `set_target_gpu`.
+        saved: count what autograd keeps for backward, too.
+
+    Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device.
+    """
+    if func is None:
+        return functools.partial(profile, columns=columns, device=device, saved=saved)
+    same = (profiler for profiler in _profilers if profiler.measures(func, columns, device, saved))
+    profiler = next(same, None) or decorator_profiler(columns, device, _book, saved)
+    decorated = callables.rewrap(func, functools.partial(_bracket, profiler))
+    if profiler not in _profilers:
+        _profilers.append(profiler)
+    return decorated
+
+
+def profile_every(
+    output_interval: int = 1,
+    enable: bool = True,
+    columns: Columns = None,
+    device: Any = None,
+    saved: bool = False,
+) -> Callable[[Any], Any]:
+    """Profile a function and print, after each `output_interval` executions, the figures of those executions.
+
+    An execution ends when the outermost call returns or raises; a generator or coroutine when it is finished. With
+    `enable=False` the function is left as it is.
+
+    Raises `ValueError` for an interval that is no whole number of executions, and as `profile` does.
+    """
+    if type(output_interval) is not int or output_interval < 1:
+        raise ValueError(
+            f"output_interval is {output_interval!r}; it must be a whole number of executions, at least 1 "
+            "(write @profile_every(1), with parentheses)"
+        )
+
+    def decorate(func: Any) -> Any:
+        if not enable:
+            return func
+        alike = (p for p in _printers if p.interval == output_interval)
+        same = (p for p in alike if p.profiler.measures(func, columns, device, saved))
+        printer = next(same, None) or _Printer(
+            decorator_profiler(columns, device, HolderBook(), saved), output_interval
+        )
+        decorated = callables.rewrap(func, functools.partial(_counted_bracket, printer))
+        if printer not in _printers:
+            _printers.append(printer)
+        return decorated
+
+    return decorate
+
+
+def clear_global_line_profiler() -> None:
+    """Drop what `@profile` has gathered so far; the functions stay decorated."""
+    for profiler in _profilers:
+        profiler.clear()
+
+
+def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
+    profiler.add_function(function)
+    return wrappers.bracket(function, _native.enter_call, None, _nothing)
+
+
+def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
+    printer.profiler.add_function(function)
+    return wrappers.bracket(function, printer.enter, printer.left, printer.count)
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Printer:
+    """Counts executions and prints every N-th time; one count for all threads."""
+
+    def __init__(self, profiler: LineProfiler, interval: int) -> None:
+        self.profiler = profiler
+        self.interval = interval
+        self._executions = 0
+        self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
+        self._thread = threading.local()
+
+    def enter(self, entered: list[Any], argument: Any) -> Any:
+        outermost = getattr(self._thread, "outermost", None)
+        if outermost is None or outermost[0] is None:  # the latter: left, but interrupted before it was counted
+            self._thread.outermost = entered
+        return _native.enter_call(entered, argument)
+
+    def left(self, entered: list[Any]) -> None:
+        if getattr(self._thread, "outermost", None) is entered:
+            self._thread.outermost = None
+            self.count()
+
+    def restart(self) -> None:
+        """In the child of a fork: another thread may have held the lock."""
+        self._lock = threading.RLock()
+        self.profiler.start()
+
+    def count(self) -> None:
+        """One execution is over. What printing itself runs is not counted."""
+        if getattr(self._thread, "printing", False):
+            return
+        with self._lock:
+            self._executions += 1
+            if self._executions % self.interval:
+                return
+            records = self.profiler.records()
+            self.profiler.clear()
+        self._thread.printing = True
+        try:
+            _print(self.profiler, records)
+        finally:
+            self._thread.printing = False
+
+
+def _print(profiler: LineProfiler, records: LineRecords) -> bool:
+    """Whether it could be written."""
+    return _write(records.to_text(columns=profiler.columns))
+
+
+def _write(text: str) -> bool:
+    if sys.stdout is None:
+        return False
+    try:
+        write_text(sys.stdout, text + "\n")
+        return True
+    except (OSError, ValueError) as error:  # standard output is closed: the program goes on
+        if sys.stderr is not None:
+            write_text(sys.stderr, f"pytorch_memlab_c: the profile could not be written: {error}\n")
+        return False
+
+
+def _print_all() -> None:
+    if os.getpid() != _home:
+        return
+    # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
+    child = multiprocessing.parent_process() is not None
+    told: set[str] = set()
+    devices: set[str] = set()
+    told_of: list[LineRecords] = []
+    for profiler in _profilers:
+        records = profiler.records()
+        if child and not any(function.calls for function in records.functions):
+            continue
+        news = tuple(note for note in records.notes if note not in told)
+        told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
+        shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
+        if not _write(shown.tables_text(columns=profiler.columns)):
+            return
+        told_of.append(records)
+        devices |= devices_of(build_tables(records, columns=()))
+    held = render_holders(_book.records(), devices)
+    below = held + sections_text(*told_of)
+    if below:
+        _write(below)
+
+
+def _after_fork() -> None:
+    for printer in _printers:
+        printer.restart()
+
+
+atexit.register(_print_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
