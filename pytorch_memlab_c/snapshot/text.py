@@ -9,7 +9,7 @@ from ..data.holder_types import Holder as ProfilerHolder
 from ..render.holders import what_would_fit
 from ..render.text import place_of, readable_size, right_column
 from .places import Place
-from .report_types import Call, DeviceReport, Held, LineFigures, Moment, Reserve, SnapshotReport
+from .report_types import Call, DeviceReport, Held, LineFigures, Moment, Pool, Reserve, SnapshotReport
 from .reporting import date_of
 from .source_text import SourceText
 
@@ -67,18 +67,23 @@ def _device_parts(device: DeviceReport, source: SourceText) -> Iterator[str]:
             yield from _call_parts(moment)
             break
     for reserve in _worth_showing(device.reserve):
-        yield _reserve_text(device, reserve)
+        yield _reserve_text(reserve)
 
 
 def _head(device: DeviceReport) -> str:
-    lines = [f"## {device.name}", ""]
+    notes = [f"note: {note}" for note in device.notes]
+    return "\n".join([f"## {device.name}", "", *summary_of(device), *notes]) + "\n"
+
+
+def summary_of(device: DeviceReport) -> list[str]:
+    """How much was recorded, the highest levels, and the last ones."""
+    lines = []
     if device.events:
         over = f" over {duration(device.seconds)}" if device.seconds is not None else ""
         peaks = ", ".join(f"{name} {readable_size(size)}" for name, (size, _) in device.peaks.items())
         lines.append(f"{device.events:,} events{over}; peaks: {peaks}")
     end = ", ".join(f"{name} {readable_size(size)}" for name, size in device.end._asdict().items())
-    lines += [f"at the end: {end}", *(f"note: {note}" for note in device.notes)]
-    return "\n".join(lines) + "\n"
+    return [*lines, f"at the end: {end}"]
 
 
 # ---- moments ----
@@ -239,23 +244,38 @@ def _worth_showing(reserves: Sequence[Reserve]) -> list[Reserve]:
     return failures[-1:] or [r for r in reserves if r.kind == "end"][-1:] or list(reserves[-1:])
 
 
-def _reserve_text(device: DeviceReport, reserve: Reserve) -> str:
+def reserve_title(reserve: Reserve) -> str:
+    """How much is reserved and not active, and when."""
     gap = reserve.reserved - reserve.active
     then = {"oom": "when memory ran out", "end": "at the end"}.get(reserve.kind, f"at event {reserve.number:,}")
-    lines = [f"Reserved and not active {then}: {readable_size(gap)} of {readable_size(reserve.reserved)}"]
-    for pool in reserve.pools:
-        segments = "1 segment" if pool.segments == 1 else f"{pool.segments:,} segments"
-        empty = f", {readable_size(pool.empty_bytes)} in empty segments" if pool.empty_bytes else ""
-        lines.append(
-            f"  {readable_size(pool.free):>9} free of {readable_size(pool.reserved)} in {segments}, {pool.pool} pool, "
-            f"stream {pool.stream}; largest free piece {readable_size(pool.largest_free)}{empty}"
-        )
+    return f"Reserved and not active {then}: {readable_size(gap)} of {readable_size(reserve.reserved)}"
+
+
+def reserve_lines(reserve: Reserve) -> list[str]:
+    """Where it is, and what would give it back."""
+    lines = [_pool_line(pool) for pool in reserve.pools]
     if reserve.expandable is not None and reserve.expandable < reserve.reserved:
         lines.append(
-            f"  expandable segments would have reserved {readable_size(reserve.expandable)} by then: "
-            f"{readable_size(reserve.reserved - reserve.expandable)} less (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)"
+            f"expandable segments would have reserved {readable_size(reserve.expandable)} by then: "
+            f"{readable_size(reserve.reserved - reserve.expandable)} less "
+            "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)"
         )
     for pinned in reserve.pinned:
-        by = ", ".join(name_of(held.place) for held in pinned.holders[:2]) + (" ..." if len(pinned.holders) > 2 else "")
-        lines.append(f"  a segment of {readable_size(pinned.size)} is kept by {readable_size(pinned.active)} of {by}")
-    return "\n".join(lines) + "\n"
+        by = ", ".join(name_of(held.place) for held in pinned.holders[:2]) + (
+            ", ..." if len(pinned.holders) > 2 else ""
+        )
+        lines.append(f"a segment of {readable_size(pinned.size)} is kept by {readable_size(pinned.active)} of {by}")
+    return lines
+
+
+def _pool_line(pool: Pool) -> str:
+    segments = "1 segment" if pool.segments == 1 else f"{pool.segments:,} segments"
+    empty = f", {readable_size(pool.empty_bytes)} in empty segments" if pool.empty_bytes else ""
+    return (
+        f"{readable_size(pool.free)} free of {readable_size(pool.reserved)} in {segments}, {pool.pool} pool, "
+        f"stream {pool.stream}; largest free piece {readable_size(pool.largest_free)}{empty}"
+    )
+
+
+def _reserve_text(reserve: Reserve) -> str:
+    return "\n".join([reserve_title(reserve), *(f"  {line}" for line in reserve_lines(reserve))]) + "\n"
