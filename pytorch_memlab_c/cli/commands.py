@@ -146,6 +146,10 @@ def _add_program(parser: Parser) -> None:
     column_help = "show this column, a key of torch.cuda.memory_stats() or one of the profiler's own"
     _append(parser, "-c", "--column", metavar="COLUMN", help=column_help)
     parser.add_argument("--device", help="the device to show: cpu, cuda:1, all (default: the GPU if there is one)")
+    snapshot = "record PyTorch's memory history and write it here (.pickle), and as FILE.oom when memory runs out"
+    parser.add_argument("--snapshot", metavar="FILE", help=snapshot)
+    entries = "events that a snapshot keeps of each device, the last ones (default: %(default)s; about 1 KB each)"
+    parser.add_argument("--snapshot-entries", type=int, default=1_000_000, metavar="N", help=entries)
     parser.add_argument("--saved", action="store_true", help="count what autograd keeps for backward, too")
     module = "run a module, as python -m does; all that follows is the module's"
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=module)

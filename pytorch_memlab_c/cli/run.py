@@ -15,6 +15,7 @@ from .code_tree import Imports
 from .endings import at_the_end
 from .outputs import checked_paths, of_this_rank, print_text, tell, write_records
 from .program import Program, Script, find_program, hide_our_frames
+from .recording import Recording
 from .targets import Targets
 from .usage import UsageError, one_line
 
@@ -24,6 +25,7 @@ _MOST_NAMED = 10
 def run(options: argparse.Namespace) -> int:
     """Runs the program; its exceptions, `SystemExit` among them, are passed on. The report is written at the end."""
     paths = of_this_rank(checked_paths(options.output))
+    recording = Recording(options.snapshot, options.snapshot_entries) if options.snapshot else None
     program = find_program(options.program, options.module)
     if options.gpu is not None:
         _simulate(options.gpu)
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, RuntimeError) as error:
         raise UsageError(one_line(error)) from None
     targets = Targets(profiler, options.function, options.profile)
-    _run(program, Session(profiler, targets, paths, options.column or None))
+    _run(program, Session(profiler, targets, paths, options.column or None, recording))
     return 0
 
 
@@ -70,8 +72,16 @@ def _names_of(program: Program) -> set[str]:
 class Session:
     """One profiled run, from its start to its report."""
 
-    def __init__(self, profiler: LineProfiler, targets: Targets, paths: list[str], columns: list[str] | None) -> None:
+    def __init__(
+        self,
+        profiler: LineProfiler,
+        targets: Targets,
+        paths: list[str],
+        columns: list[str] | None,
+        recording: Recording | None = None,
+    ) -> None:
         self.targets = targets
+        self._recording = recording
         self._profiler = profiler
         self._paths = paths
         self._columns = columns
@@ -82,6 +92,8 @@ class Session:
         if any(path.endswith(".csv") for path in self._paths):
             import concurrent.futures.thread  # noqa: F401  pandas needs it, and it cannot be imported at the end
         self.targets.start()
+        if self._recording is not None:
+            self._recording.start()
         self._profiler.enable()
 
     def abandon(self) -> None:
@@ -95,6 +107,8 @@ class Session:
         if self._done:
             return
         self.abandon()
+        if self._recording is not None:
+            self._recording.finish()
         try:
             self._write()
         except (Exception, KeyboardInterrupt) as error:
