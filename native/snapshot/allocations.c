@@ -34,6 +34,9 @@ static void end(struct pml_allocation *allocation, uint32_t moment)
 static bool lose(struct pml_replay *replay, uint32_t number, uint32_t moment)
 {
     end(&replay->allocations.items[number], moment);
+    if (moment && replay->of_event.used == replay->count && replay->of_event.items[moment - 1] == number &&
+        pml_event_action(&replay->events[moment - 1]) != PML_ALLOC)
+        return true; /* the last event is its own, and ends it */
     return PML_PUSH(&replay->lost, ((struct pml_loss){moment, number}));
 }
 
@@ -87,7 +90,7 @@ static bool follow(struct finding *finding)
             return false;
         replay->of_event.items[i] = number;
     }
-    replay->of_event.used = replay->count;
+    replay->of_event.used = replay->count; /* complete: what is lost may be looked up */
     return true;
 }
 

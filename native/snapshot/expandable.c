@@ -128,14 +128,25 @@ static void empty_cache(struct world *world)
         set_mapped(world, &world->arenas.items[i], world->arenas.items[i].tail);
 }
 
+/* What ended without an event. What was made by the last event and is lost at once need not be given back. */
+static bool give_back_lost(struct world *world, uint32_t moment)
+{
+    const struct pml_replay *replay = world->replay;
+    size_t lost = pml_replay_first_lost(replay, moment);
+    for (; lost < replay->lost.used && replay->lost.items[lost].moment == moment; lost++) {
+        uint32_t number = replay->lost.items[lost].allocation;
+        if (replay->allocations.items[number].made < moment && !give_back(world, number))
+            return false;
+    }
+    return true;
+}
+
 static bool follow_event(struct world *world, uint32_t event)
 {
     const struct pml_replay *replay = world->replay;
     uint32_t number = replay->of_event.items[event];
-    size_t lost = pml_replay_first_lost(replay, event + 1);
-    for (; lost < replay->lost.used && replay->lost.items[lost].moment == event + 1; lost++)
-        if (!give_back(world, replay->lost.items[lost].allocation))
-            return false;
+    if (replay->lost.used && !give_back_lost(world, event + 1))
+        return false;
     if (number == PML_NO_ALLOCATION) {
         enum pml_action action = pml_event_action(&replay->events[event]);
         if (action == PML_SEGMENT_FREE || action == PML_SEGMENT_UNMAP)

@@ -211,6 +211,8 @@ enum pml_trouble pml_shape_pairs(struct pml_pickle *pickle, pml_value dict, cons
     enum pml_kind now = pml_values_kind(&pickle->values, dict, &payload);
     if (pml_value_tag(dict) != PML_OBJECT || (now != PML_EMPTY_DICT && now != PML_IS_DICT) || count % 2)
         return PML_TROUBLE_DAMAGED;
+    if (!count)
+        return PML_FINE;
     struct fields fields;
     if (now == PML_EMPTY_DICT)
         sort_out(&fields, pairs, count);
