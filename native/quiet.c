@@ -14,7 +14,7 @@
  *
  * Needs the GIL. Bells may be freed anywhere; they act on their own thread only.
  */
-#include "state.h"
+#include "cpython/state.h"
 
 typedef struct {
     PyObject_HEAD
@@ -25,7 +25,7 @@ typedef struct {
 } Bell;
 
 /* Between the collector's start and its end. */
-PML_READ_OFTEN static bool collecting;
+PML_READ_MOSTLY static bool collecting;
 
 PyObject *pml_quiet_collector(PyObject *module, PyObject *args)
 {
@@ -41,18 +41,18 @@ PyObject *pml_quiet_collector(PyObject *module, PyObject *args)
 void pml_quiet_cut(PmlHook *hook, int depth)
 {
     while (hook->stack.depth > depth) {
-        struct pml_frame *top = pml_stack_top(&hook->stack);
-        PyObject *held = top->held;
-        top->held = NULL;
-        pml_stack_pop(&hook->stack);
-        Py_XDECREF(held);
+        struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+        PyObject *owner_bytes = top->owner_bytes;
+        top->owner_bytes = NULL;
+        pml_frame_stack_pop(&hook->stack);
+        Py_XDECREF(owner_bytes);
     }
 }
 
 bool pml_quiet_now(const PmlHook *hook)
 {
-    const struct pml_frame *top = pml_stack_top(&hook->stack);
-    return top && top->quiet && top->quiet == hook->depth && !pml_trace_function(hook->python_thread);
+    const struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+    return top && top->quiet && top->quiet == hook->depth && !pml_compat_trace_function(hook->python_thread);
 }
 
 #if PML_QUIET
@@ -119,12 +119,12 @@ static bool hang_bell(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code, u
     return !failed;
 }
 
-PML_CHANGED_OFTEN static uint64_t pauses;
+PML_WRITTEN_OFTEN static uint64_t pauses;
 
 /* The innermost profiled frame, if it is the one that calls, and tracing may pause for it. */
 static struct pml_frame *pausing_frame(const PmlHook *hook, const PyFrameObject *caller)
 {
-    struct pml_frame *top = pml_stack_top(&hook->stack);
+    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
     bool possible = top && top->id == caller && !top->quiet && !hook->below && !hook->state->enabled && !collecting;
     bool settled = !hook->leaving && !hook->adopted; /* else the hook's depth is about to change */
     return possible && settled ? top : NULL;
@@ -137,7 +137,7 @@ static void pause_tracing(PmlHook *hook, struct pml_frame *top, uint64_t number)
     pml_trace_switch(hook->python_thread, NULL, NULL);
 }
 
-PML_OFTEN uint64_t pml_quiet_call(PmlHook *hook)
+PML_HOT uint64_t pml_quiet_call(PmlHook *hook)
 {
     struct pml_frame *top = pausing_frame(hook, PyEval_GetFrame());
     if (!top)
@@ -163,8 +163,8 @@ static void begin_pause(PmlHook *hook, struct pml_frame *top, PyFrameObject *fra
         PyErr_Clear();
         return;
     }
-    top->held = Py_NewRef((PyObject *)(uintptr_t)top->id);
-    top->call = PyFrame_GetLasti((PyFrameObject *)top->held);
+    top->owner_bytes = Py_NewRef((PyObject *)(uintptr_t)top->id);
+    top->call = PyFrame_GetLasti((PyFrameObject *)top->owner_bytes);
     top->callee = frame;
     pause_tracing(hook, top, number);
 }
@@ -187,7 +187,7 @@ static bool leads_to_callee(const struct pml_frame *frame, PyObject *exception)
     PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(exception);
     bool found = false;
     for (const PyTracebackObject *at = first; at && at->tb_next && !found; at = at->tb_next)
-        found = (const PyObject *)at->tb_frame == frame->held && at->tb_lasti == frame->call &&
+        found = (const PyObject *)at->tb_frame == frame->owner_bytes && at->tb_lasti == frame->call &&
                 at->tb_next->tb_frame == frame->callee;
     Py_XDECREF(first);
     return found;
@@ -196,7 +196,7 @@ static bool leads_to_callee(const struct pml_frame *frame, PyObject *exception)
 /* Whether the paused frame still stands at its call, or stood there as it ended. */
 static bool at_its_call(const struct pml_frame *frame)
 {
-    return PyFrame_GetLasti((PyFrameObject *)frame->held) == frame->call;
+    return PyFrame_GetLasti((PyFrameObject *)frame->owner_bytes) == frame->call;
 }
 
 /* The paused frame ended by the exception of its callee that is being handled: no line of it was missed. */
@@ -228,8 +228,8 @@ static void tell_missed(struct pml_code *code)
 
 void pml_quiet_entering(const PmlHook *hook)
 {
-    const struct pml_frame *top = pml_stack_top(&hook->stack);
-    if (top && top->held && !at_its_call(top))
+    const struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+    if (top && top->owner_bytes && !at_its_call(top))
         tell_missed(top->code);
 }
 
@@ -237,10 +237,10 @@ void pml_quiet_entering(const PmlHook *hook)
 void pml_quiet_leaving(PmlHook *hook)
 {
     struct pml_frame *top;
-    while ((top = pml_stack_top(&hook->stack)) && top->quiet && top->quiet == hook->depth) {
-        if (top->held && !left_by_callee(top))
+    while ((top = pml_frame_stack_top(&hook->stack)) && top->quiet && top->quiet == hook->depth) {
+        if (top->owner_bytes && !left_by_callee(top))
             tell_missed(top->code);
-        pml_settle(hook->state, top->sampled);
+        pml_statistics_sync(hook->state, top->sampled);
         pml_segment_close(top);
         pml_quiet_cut(hook, hook->stack.depth - 1);
     }
@@ -254,19 +254,19 @@ static struct pml_frame *paused_frame(const PmlHook *hook, uint64_t number)
     return NULL;
 }
 
-PML_OFTEN static void end_pause(PmlHook *hook, struct pml_frame *frame)
+PML_HOT static void end_pause(PmlHook *hook, struct pml_frame *frame)
 {
     bool was_quiet = pml_quiet_now(hook);
-    PyObject *held = frame->held;
+    PyObject *owner_bytes = frame->owner_bytes;
     frame->quiet = 0;
     frame->bell = 0;
-    frame->held = NULL;
+    frame->owner_bytes = NULL;
     if (was_quiet && !pml_quiet_now(hook))
         pml_hook_resume(hook);
-    Py_XDECREF(held);
+    Py_XDECREF(owner_bytes);
 }
 
-PML_OFTEN void pml_quiet_call_ended(PmlHook *hook, uint64_t number)
+PML_HOT void pml_quiet_call_ended(PmlHook *hook, uint64_t number)
 {
     struct pml_frame *frame = paused_frame(hook, number);
     if (frame)

@@ -5,14 +5,14 @@
  * pause then costs no event, no frame object and no bell, and ends with the call whatever happens in it. On threads that
  * do not trace, a comparison is added to a call. The pointer stays: functions are compared by it nowhere.
  */
-#include "state.h"
+#include "cpython/state.h"
 
 #if PML_QUIET
 
-PML_OFTEN static PyObject *call(PyObject *function, PyObject *const *args, size_t count, PyObject *names)
+PML_HOT static PyObject *call(PyObject *function, PyObject *const *args, size_t count, PyObject *names)
 {
     PmlHook *hook = pml_hook_of_tracing(PyThreadState_Get());
-    uint64_t number = hook && !pml_codemap_find(PyFunction_GET_CODE(function)) ? pml_quiet_call(hook) : 0;
+    uint64_t number = hook && !pml_codes_find(PyFunction_GET_CODE(function)) ? pml_quiet_call(hook) : 0;
     if (!number)
         return _PyFunction_Vectorcall(function, args, count, names);
     Py_INCREF(hook);
@@ -50,14 +50,14 @@ void pml_quiet_learn(PyFrameObject *frame, PyCodeObject *code)
     if (*slot == code)
         return;
     *slot = code;
-    struct pml_exception pending = pml_exception_take();
+    struct pml_compat_exception pending = pml_compat_exception_take();
     PyObject *globals = PyFrame_GetGlobals(frame);
     PyFunctionObject *function = (PyFunctionObject *)function_of(globals, code);
     if (function && function->vectorcall == _PyFunction_Vectorcall)
         function->vectorcall = call;
     Py_DECREF(globals);
     PyErr_Clear();
-    pml_exception_put(pending);
+    pml_compat_exception_put(pending);
 }
 
 #endif

@@ -171,7 +171,7 @@ static bool add_row(struct pml_pickle *pickle, enum pml_kind kind, const struct 
 {
     struct pml_rows *rows = &pickle->rows;
     if (kind == PML_IS_FRAME) {
-        struct pml_stack_frame frame = {text_of(fields, PML_NAME_NAME), text_of(fields, PML_NAME_FILENAME),
+        struct pml_frame_stack_frame frame = {text_of(fields, PML_NAME_NAME), text_of(fields, PML_NAME_FILENAME),
                                   (int32_t)number_of(pickle, fields, PML_NAME_LINE)};
         *number = pml_stacks_frame(&rows->stacks, frame);
         return *number != PML_INDEX_NONE;

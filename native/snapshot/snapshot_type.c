@@ -27,10 +27,10 @@ static int64_t read_some(void *arg, void *into, size_t most)
     if (answer)
         got = PyLong_AsLongLong(answer);
     if (view) { /* nobody may write to it later */
-        struct pml_exception pending = pml_exception_take();
+        struct pml_compat_exception pending = pml_compat_exception_take();
         Py_XDECREF(PyObject_CallMethod(view, "release", NULL));
         PyErr_Clear();
-        pml_exception_put(pending);
+        pml_compat_exception_put(pending);
     }
     Py_XDECREF(answer);
     Py_XDECREF(view);

@@ -2,7 +2,7 @@
 #ifndef PML_SNAPSHOT_TYPE_H
 #define PML_SNAPSHOT_TYPE_H
 
-#include "compat.h"
+#include "cpython/compat.h"
 
 #include "replay.h"
 #include "snapshot_types.h"

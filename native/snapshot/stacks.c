@@ -10,7 +10,7 @@ struct wanted {
 
 static bool same_frame(const void *owner, uint32_t number, const void *what)
 {
-    const struct pml_stack_frame *a = &((const struct pml_stacks *)owner)->frames.items[number], *b = what;
+    const struct pml_frame_stack_frame *a = &((const struct pml_stacks *)owner)->frames.items[number], *b = what;
     return a->function == b->function && a->file == b->file && a->line == b->line;
 }
 
@@ -18,7 +18,7 @@ static bool same_stack(const void *owner, uint32_t number, const void *what)
 {
     const struct pml_stacks *stacks = owner;
     const struct wanted *wanted = what;
-    const struct pml_stack_range *range = &stacks->stacks.items[number];
+    const struct pml_frame_stack_range *range = &stacks->stacks.items[number];
     return range->count == wanted->count &&
            !memcmp(stacks->members.items + range->first, wanted->frames, wanted->count * sizeof(uint32_t));
 }
@@ -30,7 +30,7 @@ bool pml_stacks_init(struct pml_stacks *stacks)
     return PML_RESERVE(&stacks->members, 1) && pml_stacks_stack(stacks, &none, 0) == 0;
 }
 
-uint32_t pml_stacks_frame(struct pml_stacks *stacks, struct pml_stack_frame frame)
+uint32_t pml_stacks_frame(struct pml_stacks *stacks, struct pml_frame_stack_frame frame)
 {
     uint64_t hash = pml_hash(pml_hash(pml_hash(0, frame.function), frame.file), (uint32_t)frame.line);
     uint32_t found = pml_index_find(&stacks->frame_index, hash, same_frame, stacks, &frame);
@@ -52,7 +52,7 @@ static uint64_t hash_of(const uint32_t *frames, uint32_t count)
 
 static uint32_t add_stack(struct pml_stacks *stacks, const uint32_t *frames, uint32_t count, uint64_t hash)
 {
-    struct pml_stack_range range = {.first = stacks->members.used, .count = count};
+    struct pml_frame_stack_range range = {.first = stacks->members.used, .count = count};
     if (stacks->stacks.used >= UINT32_MAX - 1 || !PML_RESERVE(&stacks->members, count) ||
         !PML_PUSH(&stacks->stacks, range))
         return PML_INDEX_NONE;
@@ -72,7 +72,7 @@ uint32_t pml_stacks_stack(struct pml_stacks *stacks, const uint32_t *frames, uin
 
 uint32_t pml_stacks_extended(struct pml_stacks *stacks, uint32_t number, const uint32_t *frames, uint32_t count)
 {
-    struct pml_stack_range range = stacks->stacks.items[number];
+    struct pml_frame_stack_range range = stacks->stacks.items[number];
     if (range.count > UINT32_MAX - count)
         return PML_INDEX_NONE;
     size_t total = (size_t)range.count + count;
