@@ -12,7 +12,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from pytorch_memlab_c import LineProfiler
+from pytorch_memlab_c.line_profiler import LineProfiler
 
 from .cell import Cell
 from .scope import Scope

@@ -62,8 +62,6 @@ struct pml_frame *pml_frame_stack_push(struct pml_frame_stack *stack, const void
     frame->thread_line = stack->thread_line;
     frame->raised = false;
     frame->outermost = !outer;
-    frame->quiet = 0;
-    frame->bell = 0;
     return frame;
 }
 

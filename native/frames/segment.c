@@ -71,18 +71,18 @@ PML_COLD void pml_segment_recount(struct pml_frame *frame)
 /* The thread runs this line from now on: what it allocates is the line's. */
 static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
 {
-    bool changed = frame->version != pml_codes_version;
+    bool changed = frame->version != pml_owners_version;
     uint64_t groups = atomic_load_explicit(&frame->code->groups, memory_order_relaxed);
     if (changed) {
-        frame->version = pml_codes_version;
-        frame->around = pml_charge_outside(outer ? outer->owner : NULL, groups);
+        frame->version = pml_owners_version;
+        frame->around = pml_owners_outside(outer ? outer->owner : NULL, groups);
     }
-    frame->owner = groups ? pml_charge_at(frame->code, frame->line, frame->around) : frame->around;
+    frame->owner = groups ? pml_owners_at(frame->code, frame->line, frame->around) : frame->around;
     pml_thread_line_set(frame->thread_line, frame->owner);
     if (changed)
         pml_segment_recount(frame);
-    if (pml_charge_failed || !frame->thread_line) {
-        pml_charge_failed = false;
+    if (pml_owners_failed || !frame->thread_line) {
+        pml_owners_failed = false;
         pml_active_pictures_fail(frame->groups);
     }
 }

@@ -145,7 +145,7 @@ bool pml_picture_recording_copy(struct pml_peak_picture *picture, int device, st
     return there;
 }
 
-bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list)
+bool pml_picture_recording_live_now(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list)
 {
     int end = pml_owner_bytes_end(device);
     for (int i = 0; i < end; i++) {

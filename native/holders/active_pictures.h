@@ -46,7 +46,7 @@ void pml_active_pictures_fail(uint64_t groups);
 bool pml_picture_recording_copy(struct pml_peak_picture *picture, int device, struct pml_peak *copy);
 
 /* Live bytes by line, now. The device is locked. */
-bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list);
+bool pml_picture_recording_live_now(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list);
 /* Nobody will ask for the bytes of the owner of this index again. All devices are locked. */
 bool pml_picture_recording_unused(int index);
 

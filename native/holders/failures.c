@@ -73,7 +73,7 @@ static void keep(struct pml_peak_picture *picture, struct pml_failure failure, c
     if (failures->kept == PML_MOST_FAILURES)
         return;
     failure.at = pml_peak_picture_holder(picture, owner);
-    if (!pml_peak_picture_list_live(failure.device, picture, &failure.list))
+    if (!pml_picture_recording_live_now(failure.device, picture, &failure.list))
         picture->failed = true;
     failures->failure[failures->kept++] = failure;
 }

@@ -412,7 +412,7 @@ void pml_ledger_observe_now(struct pml_peak_picture *picture)
 
 /* ---- going away, forks ---- */
 
-void pml_charge_forget_code(struct pml_code *code)
+void pml_ledger_forget_code(struct pml_code *code)
 {
     if (!code->owner)
         return;

@@ -49,7 +49,7 @@ void pml_ledger_follow_accelerators(bool follow);
 void pml_ledger_observe_now(struct pml_peak_picture *picture);
 
 /* A code object is gone. Needs the GIL. */
-void pml_charge_forget_code(struct pml_code *code);
+void pml_ledger_forget_code(struct pml_code *code);
 
 /* Around a fork. */
 void pml_ledger_lock_all(void);

@@ -6,9 +6,9 @@
 
 #include "holders/ledger.h"
 
-PML_READ_MOSTLY uint64_t pml_codes_version = 1;
+PML_READ_MOSTLY uint64_t pml_owners_version = 1;
 PML_READ_MOSTLY uint64_t pml_owners_serial = 1;
-PML_READ_MOSTLY bool pml_charge_failed;
+PML_READ_MOSTLY bool pml_owners_failed;
 struct pml_owner pml_owners_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 struct pml_owner pml_owners_nobody = {.index = 0};
 
@@ -56,7 +56,7 @@ static bool cover_lines(struct pml_code *code)
         code->owner_line = table->first_line;
         code->owners = table->lines;
     } else {
-        pml_charge_failed = true;
+        pml_owners_failed = true;
     }
     return code->owner;
 }
@@ -100,7 +100,7 @@ static void put_first(struct pml_owner **list, struct pml_owner *owner)
     *list = owner;
 }
 
-struct pml_owner *pml_charge_intern(struct pml_code *code, int line, struct pml_owner *around)
+struct pml_owner *pml_owners_intern(struct pml_code *code, int line, struct pml_owner *around)
 {
     if (!cover_lines(code))
         return NULL;
@@ -115,7 +115,7 @@ struct pml_owner *pml_charge_intern(struct pml_code *code, int line, struct pml_
     if (owner)
         put_first(&code->owner[i], owner);
     else
-        pml_charge_failed = true;
+        pml_owners_failed = true;
     return owner;
 }
 
@@ -124,15 +124,15 @@ static uint64_t groups_of(const struct pml_code *code)
     return code ? atomic_load_explicit(&code->groups, memory_order_relaxed) : 0;
 }
 
-struct pml_owner *pml_charge_outside(struct pml_owner *owner, uint64_t groups)
+struct pml_owner *pml_owners_outside(struct pml_owner *owner, uint64_t groups)
 {
     if (!owner)
         return NULL;
     uint64_t own = groups_of(owner->code);
-    struct pml_owner *around = pml_charge_outside(owner->around, groups | own);
+    struct pml_owner *around = pml_owners_outside(owner->around, groups | own);
     if (!(own & ~groups))
         return around;
-    return around == owner->around ? owner : pml_charge_at(owner->code, owner->line, around);
+    return around == owner->around ? owner : pml_owners_at(owner->code, owner->line, around);
 }
 
 /* ---- any thread ---- */

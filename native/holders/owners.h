@@ -32,27 +32,27 @@ struct pml_owner {
 };
 
 /* Changes whenever it may change which profilers count a code object: frames then look again. */
-extern uint64_t pml_codes_version;
+extern uint64_t pml_owners_version;
 /* Goes up when a picture is begun. An owner belongs to the pictures that are not younger: blocks that are older than a
  * profiling are not charged to its lines, whatever profiled them. */
 extern uint64_t pml_owners_serial;
 
 /* True once memory ran out for an owner, until it is told. Needs the GIL. */
-extern bool pml_charge_failed;
+extern bool pml_owners_failed;
 
 /* The owner that the slow ways find or make; NULL when memory runs out, or where the code has no such line. */
-struct pml_owner *pml_charge_intern(struct pml_code *code, int line, struct pml_owner *around);
+struct pml_owner *pml_owners_intern(struct pml_code *code, int line, struct pml_owner *around);
 
-static inline struct pml_owner *pml_charge_at(struct pml_code *code, int line, struct pml_owner *around)
+static inline struct pml_owner *pml_owners_at(struct pml_code *code, int line, struct pml_owner *around)
 {
     unsigned i = (unsigned)line - (unsigned)code->owner_line;
     struct pml_owner *owner = i < (unsigned)code->owners ? code->owner[i] : NULL;
     bool fits = owner && owner->around == around && owner->born >= code->since;
-    return fits ? owner : pml_charge_intern(code, line, around);
+    return fits ? owner : pml_owners_intern(code, line, around);
 }
 
 /* What of an owner's lines is not yet found by the profilers of a code that is called there. */
-struct pml_owner *pml_charge_outside(struct pml_owner *owner, uint64_t groups);
+struct pml_owner *pml_owners_outside(struct pml_owner *owner, uint64_t groups);
 
 /* The line that a picture's group charges, or NULL. */
 const struct pml_owner *pml_owners_resolve(const struct pml_owner *owner, int group, uint64_t since);

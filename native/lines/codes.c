@@ -106,7 +106,7 @@ static void regroup(struct pml_code *code)
     }
     code->since = since;
     atomic_store_explicit(&code->groups, groups, memory_order_relaxed);
-    pml_codes_version++;
+    pml_owners_version++;
 }
 
 void pml_codes_regroup(void)
@@ -161,7 +161,7 @@ void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber)
 void pml_codes_release(struct pml_code *code)
 {
     if (--code->references == 0) {
-        pml_charge_forget_code(code);
+        pml_ledger_forget_code(code);
         free(code->subscriber);
         free(code);
     }

@@ -16,6 +16,7 @@
 
 #include "meter/stat_columns.h"
 #include "base/hot.h"
+#include "base/numbers.h"
 
 #define PML_MAX_DEVICES 33
 #define PML_CPU 0
@@ -75,18 +76,6 @@ struct pml_meter {
 };
 
 extern struct pml_meter pml_meter;
-
-static inline int64_t pml_numbers_max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* For a value that only one thread at a time changes: no bus lock is needed. */
-static inline void pml_numbers_add_unshared(_Atomic int64_t *value, int64_t amount)
-{
-    int64_t now = atomic_load_explicit(value, memory_order_relaxed);
-    atomic_store_explicit(value, now + amount, memory_order_relaxed);
-}
 
 /* Events. `size` > 0 allocates, < 0 frees. `move` is for the CPU: relative, on any number of threads at once, allocated
  * bytes only; it gives the level after it. */

@@ -1,5 +1,5 @@
 /* A map from addresses to values: open addressing, without marks of what was taken out. See addresses.h. */
-#include "addresses.h"
+#include "snapshot/addresses.h"
 
 #include <stdlib.h>
 

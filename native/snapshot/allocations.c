@@ -1,7 +1,7 @@
 /* From events to allocations: which begin and end in the recording, and which were there before. See replay.h. */
-#include "replay.h"
+#include "snapshot/replay.h"
 
-#include "addresses.h"
+#include "snapshot/addresses.h"
 
 struct finding {
     struct pml_replay *replay;

@@ -1,5 +1,5 @@
 /* From a pickle's root to what a memory snapshot is. See contents.h. */
-#include "contents.h"
+#include "snapshot/contents.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef PML_CONTENTS_H
 #define PML_CONTENTS_H
 
-#include "pickle.h"
+#include "snapshot/pickle.h"
 
 #define PML_HOST (-1)
 

@@ -6,12 +6,12 @@
  * before them stay. What was there before the recording is placed by address, side by side. So the figure is an upper
  * bound for programs that empty their cache, and exact for others that are recorded from their start.
  */
-#include "replay.h"
+#include "snapshot/replay.h"
 
 #include <stdlib.h>
 
-#include "addresses.h"
-#include "gapset.h"
+#include "snapshot/addresses.h"
+#include "snapshot/gapset.h"
 
 #define SMALL (UINT64_C(1) << 20)
 #define SMALL_PAGE (UINT64_C(2) << 20)

@@ -1,5 +1,5 @@
 /* What each group of stacks (a line, a function) has allocated, held at most, and keeps. See replay.h. */
-#include "replay.h"
+#include "snapshot/replay.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Free pieces of memory ordered by size, then by address. See gapset.h. */
-#include "gapset.h"
+#include "snapshot/gapset.h"
 
 static bool is_below(const struct pml_gapset_node *node, uint64_t size, uint64_t start)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "vector.h"
+#include "snapshot/vector.h"
 
 #define PML_GAPSET_HEIGHT 12
 

@@ -1,5 +1,5 @@
 /* A set of numbered things, found by what they contain. See index.h. */
-#include "index.h"
+#include "snapshot/index.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Bytes of a file, pulled through a callback. See input.h. */
-#include "input.h"
+#include "snapshot/input.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The memory levels from event to event. See replay.h. */
-#include "replay.h"
+#include "snapshot/replay.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The strings of a snapshot, each kept once. See names.h. */
-#include "names.h"
+#include "snapshot/names.h"
 
 #include <string.h>
 

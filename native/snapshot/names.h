@@ -5,8 +5,8 @@
 #ifndef PML_NAMES_H
 #define PML_NAMES_H
 
-#include "index.h"
-#include "vector.h"
+#include "snapshot/index.h"
+#include "snapshot/vector.h"
 
 /* The keys of PyTorch's snapshots, then the values that are told apart. */
 #define PML_NAMES_KEYS(X)                                                                                              \

@@ -2,7 +2,7 @@
  *
  * The fast part is `step`: one opcode, most of them two bytes. Every opcode's fixed part is in the buffer before it runs.
  */
-#include "pickle.h"
+#include "snapshot/pickle.h"
 
 #include <stdio.h>
 #include <string.h>

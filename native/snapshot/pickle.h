@@ -9,9 +9,9 @@
 #ifndef PML_PICKLE_H
 #define PML_PICKLE_H
 
-#include "input.h"
-#include "rows.h"
-#include "values.h"
+#include "snapshot/input.h"
+#include "snapshot/rows.h"
+#include "snapshot/values.h"
 
 enum pml_trouble {
     PML_FINE,

@@ -6,8 +6,8 @@
 #ifndef PML_REPLAY_H
 #define PML_REPLAY_H
 
-#include "contents.h"
-#include "rows.h"
+#include "snapshot/contents.h"
+#include "snapshot/rows.h"
 
 #define PML_BEFORE 0u
 #define PML_NEVER UINT32_MAX

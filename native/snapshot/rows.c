@@ -1,5 +1,5 @@
 /* What a memory snapshot holds, as compact columns. See rows.h. */
-#include "rows.h"
+#include "snapshot/rows.h"
 
 #include <string.h>
 

@@ -5,10 +5,10 @@
 #ifndef PML_ROWS_H
 #define PML_ROWS_H
 
-#include "index.h"
-#include "names.h"
-#include "stacks.h"
-#include "vector.h"
+#include "snapshot/index.h"
+#include "snapshot/names.h"
+#include "snapshot/stacks.h"
+#include "snapshot/vector.h"
 
 enum pml_action {
     PML_ALLOC, PML_FREE_REQUESTED, PML_FREE_COMPLETED, PML_SEGMENT_ALLOC, PML_SEGMENT_FREE, PML_SEGMENT_MAP,

@@ -1,5 +1,5 @@
 /* What the dicts and lists of a pickle become: rows, frames and stacks where they have the form, plain values elsewhere. */
-#include "pickle.h"
+#include "snapshot/pickle.h"
 
 #include <string.h>
 

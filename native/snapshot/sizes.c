@@ -6,11 +6,11 @@
  * have their size in the file. What was made before the recording and is freed in it has the size that its neighbours
  * leave; if there are none to tell, it is the rounded one (PML_SIZE_GUESSED).
  */
-#include "replay.h"
+#include "snapshot/replay.h"
 
 #include <stdlib.h>
 
-#include "addresses.h"
+#include "snapshot/addresses.h"
 
 #define UNIT UINT64_C(512)
 #define SMALL (UINT64_C(1) << 20)         /* requests up to this come from small segments */

@@ -1,5 +1,5 @@
 /* The type `SnapshotColumn`: rows of a snapshot as a read-only buffer, which keeps the snapshot alive. */
-#include "snapshot_type.h"
+#include "snapshot/snapshot_type.h"
 
 typedef struct {
     PyObject_HEAD

@@ -1,5 +1,5 @@
 /* Plain values of a snapshot's pickle as Python objects: settings, annotations, and what a later version adds. */
-#include "snapshot_type.h"
+#include "snapshot/snapshot_type.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The methods of `SnapshotData` about one trace: its events, its allocations, levels and figures. */
-#include "snapshot_type.h"
+#include "snapshot/snapshot_type.h"
 
 /* The trace of a number argument, or -1 with an exception set. */
 static Py_ssize_t trace_number(const PmlSnapshotData *self, PyObject *object)

@@ -1,7 +1,7 @@
 /* The type `SnapshotData`: one memory snapshot, read from a callable that fills a buffer. Its rows are buffers, and never
  * change. Needs the GIL throughout.
  */
-#include "snapshot_type.h"
+#include "snapshot/snapshot_type.h"
 
 static const char *const troubles[] = {
     [PML_FINE] = "fine", [PML_TROUBLE_EMPTY] = "empty", [PML_TROUBLE_CUT_OFF] = "cut off",

@@ -4,8 +4,8 @@
 
 #include "cpython/compat.h"
 
-#include "replay.h"
-#include "snapshot_types.h"
+#include "snapshot/replay.h"
+#include "snapshot/snapshot_types.h"
 
 typedef struct {
     PyObject_HEAD

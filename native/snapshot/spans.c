@@ -1,5 +1,5 @@
 /* Memory taken from the device at a moment: that at the end, with what came after the moment undone. See replay.h. */
-#include "replay.h"
+#include "snapshot/replay.h"
 
 #include <string.h>
 

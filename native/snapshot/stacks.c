@@ -1,5 +1,5 @@
 /* The frames of a snapshot and the stacks made of them. See stacks.h. */
-#include "stacks.h"
+#include "snapshot/stacks.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #ifndef PML_STACKS_H
 #define PML_STACKS_H
 
-#include "index.h"
-#include "vector.h"
+#include "snapshot/index.h"
+#include "snapshot/vector.h"
 
 struct pml_frame_stack_frame {
     uint32_t function; /* names (names.h) */

@@ -1,5 +1,5 @@
 /* The values of a pickle while it is read. See values.h. */
-#include "values.h"
+#include "snapshot/values.h"
 
 #define LARGEST_INT ((INT64_C(1) << 59) - 1)
 

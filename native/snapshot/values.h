@@ -6,8 +6,8 @@
 #ifndef PML_VALUES_H
 #define PML_VALUES_H
 
-#include "index.h"
-#include "vector.h"
+#include "snapshot/index.h"
+#include "snapshot/vector.h"
 
 typedef uint64_t pml_value;
 

@@ -148,7 +148,7 @@ static PyType_Slot holders_slots[] = {
     {0, NULL},
 };
 
-PyType_Spec pml_holders_type_spec = {
+PyType_Spec pml_ledger_type_spec = {
     .name = "pytorch_memlab_c._native.Holders",
     .basicsize = sizeof(PmlHolders),
     .flags = Py_TPFLAGS_DEFAULT,

@@ -83,7 +83,7 @@ static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
 static PyObject *window_figures(PyObject *object, PyObject *device)
 {
     PmlPeakWindow *self = (PmlPeakWindow *)object;
-    int slot = pml_arguments_slot(device);
+    int slot = pml_devices_slot(device);
     if (slot < 0)
         return NULL;
     if (is_open(self))

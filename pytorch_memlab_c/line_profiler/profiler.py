@@ -19,9 +19,9 @@ from ..engine.saving import DECORATORS, new_group
 from ..engine.saving import follow as follow_saved
 from ..engine.saving import is_followed as saved_is_followed
 from ..engine.target_device import available_slot, default_view, parse_slot, target_name
-from ..render import RecordsDisplay
 from ..render.text import write_text
 from . import callables
+from .display import RecordsDisplay
 from .holder_book import HolderBook
 from .records import LineRecords
 
@@ -224,11 +224,6 @@ class LineProfiler:
         notes = []
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
-        if self._tracer.missed:
-            notes.append(
-                "a function called here kept its own frame (in a stored traceback?): in one run the lines after that "
-                "call were not seen, and their bytes are on the line of the call"
-            )
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -115,21 +114,3 @@ def _numbered(kind: str, index: int, count: int) -> Device:
     if index >= _METER_DEVICES:
         raise NotImplementedError(f"{kind}:{index}: the first {_METER_DEVICES} devices can be measured")
     return Device(kind, f"{kind}:{index}", 1 + index)
-
-
-def check_measurable(device: Device) -> None:
-    """Follow the allocator of this device from now on.
-
-    Raises:
-        NotImplementedError: this platform or this version of PyTorch does not show what is allocated there.
-    """
-    following.prepare()
-    if device.kind in ACCELERATORS:
-        from . import accelerators
-
-        accelerators.connect(device)
-    elif device.kind == "cpu" and not following.cpu_is_followed():
-        raise NotImplementedError(
-            f"CPU tensors cannot be measured here: what PyTorch's CPU allocator does is not visible on {sys.platform} "
-            "or in this build of PyTorch"
-        )

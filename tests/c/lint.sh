@@ -12,8 +12,9 @@ grep -nE 'Py_BUILD_CORE|"internal/' -r native && complain "internal headers of C
 grep -nE '\b(f?printf|puts|exit|abort) *\(' -r native --include='*.c' --include='*.h' &&
     complain "library code neither prints nor exits"
 grep -nE 'PY_VERSION_HEX' -r native --include='*.c' && complain "version tests belong in compat.h"
-for file in meter blocks pending extra linetable codemap framestack segment owners places owned series picture holders \
-    failures elf_got events_elf; do
-    grep -nE 'Python\.h|state\.h|compat\.h' "native/$file.c" && complain "native/$file.c: the counting core knows no Python"
+for folder in base meter lines holders frames saved; do
+    grep -nE 'Python\.h|state\.h|compat\.h' "native/$folder"/*.[ch] && complain "native/$folder: the counting core knows no Python"
 done
+grep -lE 'Python\.h|state\.h|compat\.h' native/snapshot/*.[ch] | grep -v '/snapshot_' &&
+    complain "native/snapshot: only snapshot_*.c know Python"
 exit $failed

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "replay.h"
+#include "snapshot/replay.h"
 
 struct file {
     unsigned char bytes[1 << 18];

@@ -3,7 +3,7 @@
  * The model places blocks as PyTorch's caching allocator does: the first gap that is large enough, split by its rules. Its
  * trace has what PyTorch's has; its levels are counted by itself.
  */
-#include "gapset.h"
+#include "snapshot/gapset.h"
 #include "snapshot_files.h"
 
 #define MB (UINT64_C(1) << 20)
