@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from . import rows
-from .places import BEFORE
+from .memory import DeviceMemory
+from .places import BEFORE, Places
 from .report_types import DeviceReport, SnapshotReport
 from .source_text import SourceText
 
 if TYPE_CHECKING:
     import pandas
-
-    from .snapshot import Snapshot
 
 _SIZES = ("peak", "at_peak", "live", "live_blocks", "allocated", "times", "before")
 
@@ -57,29 +57,31 @@ def _line_rows(device: DeviceReport, source: SourceText) -> list[tuple[Any, ...]
     ]
 
 
-def allocations_frame(snapshot: Snapshot, device: str | None, **options: Any) -> pandas.DataFrame:
+def allocations_frame(devices: Sequence[DeviceMemory], places: Places, device: str | None) -> pandas.DataFrame:
     """See ``Snapshot.allocations_dataframe``."""
     import pandas
 
-    places = snapshot.places(**options)
-    frames = []
-    for memory in snapshot.devices:
-        if device not in (None, memory.name):
-            continue
-        allocations = memory.allocations
-        groups = places.of_stack[allocations["stack"]].astype("i8")
-        groups[(allocations["made"] == 0) & (allocations["stack"] == 0)] = BEFORE
-        settings = numpy.array([(setting[0], f"{setting[1]},{setting[2]}") for setting in memory.settings], object)
-        settings = settings.reshape(-1, 2)
-        data: dict[str, Any] = {"device": numpy.full(len(allocations), memory.name, object)}
-        data |= {name: allocations[name].astype("i8") for name in ("address", "size", "requested")}
-        data |= {name: _moments(allocations[name]) for name in ("made", "released", "freed")}
-        data |= {f"{name}_seconds": _seconds(memory, allocations[name]) for name in ("made", "freed")}
-        data |= {name: _of_places(places, groups, name) for name in ("kind", "filename", "line", "function")}
-        data["stream"] = settings[allocations["setting"], 0] if len(settings) else []
-        data["pool"] = settings[allocations["setting"], 1] if len(settings) else []
-        frames.append(pandas.DataFrame(data).rename(columns={"filename": "file"}))
+    chosen = [memory for memory in devices if device is None or device in (memory.name, memory.name.split()[0])]
+    frames = [_allocations_of(memory, places) for memory in chosen]
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+
+
+def _allocations_of(memory: DeviceMemory, places: Places) -> pandas.DataFrame:
+    import pandas
+
+    allocations = memory.allocations
+    groups = places.of_stack[allocations["stack"]].astype("i8")
+    groups[(allocations["made"] == 0) & (allocations["stack"] == 0)] = BEFORE
+    settings = numpy.array([(setting[0], f"{setting[1]},{setting[2]}") for setting in memory.settings], object)
+    settings = settings.reshape(-1, 2)
+    data: dict[str, Any] = {"device": numpy.full(len(allocations), memory.name, object)}
+    data |= {name: allocations[name].astype("i8") for name in ("address", "size", "requested")}
+    data |= {name: _moments(allocations[name]) for name in ("made", "released", "freed")}
+    data |= {f"{name}_seconds": _seconds(memory, allocations[name]) for name in ("made", "freed")}
+    data |= {name: _of_places(places, groups, name) for name in ("kind", "filename", "line", "function")}
+    data["stream"] = settings[allocations["setting"], 0] if len(settings) else []
+    data["pool"] = settings[allocations["setting"], 1] if len(settings) else []
+    return pandas.DataFrame(data).rename(columns={"filename": "file"})
 
 
 def _moments(values: numpy.ndarray) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 from ..render.text import readable_size
 from .holding import build_moment
@@ -15,29 +16,22 @@ from .report_types import DeviceReport, LineFigures, SnapshotReport
 from .reserving import build_reserves
 from .timeline import build_timeline
 
-if TYPE_CHECKING:
-    from .snapshot import Snapshot
-
 
 def build_report(
-    snapshot: Snapshot, at: tuple[str, ...], device: str | None, frames: str, skip: tuple[str, ...], timeline: bool
+    name: str,
+    devices: Sequence[DeviceMemory],
+    places: Places,
+    at: tuple[str, ...],
+    device: str | None,
+    timeline: bool,
+    **about: Any,
 ) -> SnapshotReport:
-    """See ``Snapshot.report``."""
-    places = snapshot.places(frames, skip)
-    chosen = [
-        memory for memory in snapshot.devices if device is None or device in (memory.name, memory.name.split()[0])
-    ]
+    """See ``Snapshot.report``; ``about``: what there is to say of the whole file."""
+    chosen = [memory for memory in devices if device is None or device in (memory.name, memory.name.split()[0])]
     if device is not None and not chosen:
-        known = ", ".join(memory.name for memory in snapshot.devices)
+        known = ", ".join(memory.name for memory in devices)
         raise ValueError(f"the snapshot has no device {device!r}; it has {known or 'none'}")
-    return SnapshotReport(
-        snapshot.name,
-        frames,
-        skip,
-        snapshot.taken,
-        tuple(_device(memory, places, at, timeline) for memory in chosen),
-        snapshot.notes,
-    )
+    return SnapshotReport(file=name, devices=tuple(_device(memory, places, at, timeline) for memory in chosen), **about)
 
 
 def _device(memory: DeviceMemory, places: Places, at: tuple[str, ...], timeline: bool) -> DeviceReport:

@@ -151,7 +151,18 @@ class Snapshot:
         """
         from .reporting import build_report
 
-        return build_report(self, tuple(at), device, frames, tuple(skip), timeline)
+        return build_report(
+            self.name,
+            self.devices,
+            self.places(frames, skip),
+            tuple(at),
+            device,
+            timeline,
+            frames=frames,
+            skip=tuple(skip),
+            taken=self.taken,
+            notes=self.notes,
+        )
 
     def places(self, frames: str = "user", skip: Sequence[str] = ()) -> Places:
         """The lines that the snapshot's stacks stand for."""
@@ -194,4 +205,4 @@ class Snapshot:
         freed it (0: before the recording; missing: not in it), times in seconds, line, stream and pool."""
         from .frame import allocations_frame
 
-        return allocations_frame(self, device, **options)
+        return allocations_frame(self.devices, self.places(**options), device)

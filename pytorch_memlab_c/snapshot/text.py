@@ -57,8 +57,9 @@ def render_text(report: SnapshotReport) -> str:
 
 def _device_parts(device: DeviceReport, source: SourceText) -> Iterator[str]:
     yield _head(device)
+    shown: dict[tuple[Held, ...], Moment] = {}
     for moment in device.moments:
-        yield moment_text(device, moment, source)
+        yield _moment_text(device, moment, source, shown.setdefault(moment.holders, moment))
     if device.lines and device.events:
         yield _lines_text(device, source)
         yield from _growth_parts(device, source)
@@ -109,11 +110,16 @@ def moment_title(device: DeviceReport, moment: Moment) -> str:
     )
 
 
-def moment_text(device: DeviceReport, moment: Moment, source: SourceText) -> str:
-    lines = [f"{moment_title(device, moment)}{'. Held by:' if moment.holders else ''}"]
+def _moment_text(device: DeviceReport, moment: Moment, source: SourceText, first: Moment) -> str:
+    """A moment and its holders, unless those were shown of the moment ``first``."""
+    again = first is not moment and bool(moment.holders)
+    same = f". Held as in event {first.number:,}" if again else ". Held by:" if moment.holders else ""
+    lines = [moment_title(device, moment) + (same if moment.kind != "oom" else "")]
     if moment.kind == "oom":
         lines += [f"  {line}" for line in failure_lines(device, moment, source)]
-    lines += [f"  {row}" for row in _rows(moment.holders, moment.levels.active, HOLDERS, source)]
+        lines += [f"  held as in event {first.number:,}" if again else "  held then by:"] if moment.holders else []
+    if not again:
+        lines += [f"  {row}" for row in _rows(moment.holders, moment.levels.active, HOLDERS, source)]
     return "\n".join(lines) + "\n"
 
 
