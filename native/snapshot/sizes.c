@@ -187,7 +187,13 @@ static int by_address(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* In a large segment there is no gap of up to 1 MiB: it belongs to the block before it. */
+/* Whether a gap after a block belongs to it: in a large segment there is none of up to 1 MiB by itself, and a block that is
+ * too large to be split has its segment alone. */
+static bool is_its_own(const struct gaps *gaps, const struct pml_allocation *block, uint64_t gap)
+{
+    return (block->flags & PML_SIZE_GUESSED) && (gap <= SMALL || block->size >= gaps->replay->rules->largest_split);
+}
+
 static bool lay_out_span(struct gaps *gaps, const struct pml_memory_span *span, struct pml_allocation **blocks, size_t *next,
                          size_t count)
 {
@@ -198,7 +204,7 @@ static bool lay_out_span(struct gaps *gaps, const struct pml_memory_span *span, 
     for (; at < span->end; ) {
         bool more = *next < count && blocks[*next]->address < span->end;
         uint64_t until = more ? blocks[*next]->address : span->end;
-        if (until > at && last && (last->flags & PML_SIZE_GUESSED) && until - at <= SMALL)
+        if (until > at && last && is_its_own(gaps, last, until - at))
             last->size += until - at;
         else if (until > at && !add_gap(gaps, at, until - at))
             return false;

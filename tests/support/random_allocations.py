@@ -1,7 +1,8 @@
 """Random programs on the simulated GPU, each with its snapshot and what PyTorch's own counters say at the end of it.
 
 Run as a script: PYTORCH_CUDA_ALLOC_CONF is read once a process. Usage: random_allocations.py SEED COUNT [SETTINGS].
-Prints one line of JSON: what differed.
+Prints one line of JSON: what differed, and of programs that never empty the cache what was reserved at the end, and what
+the replay says that expandable segments would have reserved.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import pickle
 import random
 import sys
+from array import array
 from typing import Any
 
 from pytorch_memlab_c import _native, simulate
@@ -68,34 +70,37 @@ def recorded(seed: int, before: int, steps: int, **options: Any) -> tuple[dict[s
     return snapshot, figures
 
 
-def replayed(snapshot: dict[str, Any]) -> tuple[dict[str, int], tuple[Any, ...]]:
+def replayed(snapshot: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
     """The same figures by the replay, and what the replay says of itself."""
     data = _native.SnapshotData(io.BytesIO(pickle.dumps(snapshot, protocol=random.choice([2, 3, 4, 5]))).readinto)
     trace = data.devices().index(0)
     peaks = data.peaks(trace)
     figures = {f"{kind}_peak": peaks[i][i] for i, kind in enumerate(KINDS)}
     figures |= {f"{kind}_current": peaks[3][i] for i, kind in enumerate(KINDS)}
-    return figures, data.replay(trace)
+    _, _, count, lost, guessed, unequal = data.replay(trace)
+    expandable = array("Q", data.expandable(trace, array("I", [count])))[0]
+    return figures, {"lost": lost, "guessed": guessed, "unequal": unequal, "expandable": expandable}
 
 
-def differences(seed: int) -> list[str]:
+def differences(seed: int, found: list[str], reserved: dict[int, list[int]]) -> None:
     """What differs in one program: recorded from its start, or from its middle."""
     before = 0 if seed % 2 else 150
     snapshot, wanted = recorded(seed, before, 400)
     got, state = replayed(snapshot)
-    found = [
-        f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]
-    ]
-    _, _, _, lost, guessed, unequal = state
-    if lost or unequal or (not before and guessed):
-        found.append(f"seed {seed}: lost {lost}, guessed {guessed}, unequal {unequal}")
-    return [] if guessed and not lost and not unequal else found
+    found += [f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]]
+    if state["lost"] or state["unequal"] or (not before and state["guessed"]):
+        found.append(f"seed {seed}: {state}")
+    if not before and not Program(seed).empties:
+        reserved[seed] = [wanted["reserved_current"], state["expandable"]]
 
 
 def main(first: int, count: int) -> None:
     simulate.enable("h100-80gb")
-    found = [line for seed in range(first, first + count) for line in differences(seed)]
-    print(json.dumps(found))
+    found: list[str] = []
+    reserved: dict[int, list[int]] = {}
+    for seed in range(first, first + count):
+        differences(seed, found, reserved)
+    print(json.dumps({"differences": found, "reserved": reserved}))
 
 
 if __name__ == "__main__":
