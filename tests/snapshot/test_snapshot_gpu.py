@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_support import environment
+from cli_support import environment, python
 from gpu_device import REAL, gpu
 from random_allocations import __file__ as PROGRAMS
+
+from pytorch_memlab_c.snapshot import Snapshot
 
 pytestmark = pytest.mark.skipif(REAL, reason="these programs are of the simulated GPU")
 PROLOGUE = """
@@ -146,7 +148,7 @@ check(pickle.loads(data))
 
 
 @gpu()
-@pytest.mark.parametrize("kept", [1, 50, 700])
+@pytest.mark.parametrize("kept", [1, 50, 400])
 def test_a_ring_of_any_size_ends_at_pytorchs_levels(tmp_path: Path, kept: int) -> None:
     run(
         f"""
@@ -179,6 +181,52 @@ assert check_none["active_current"] == 20_000_256 and state["active_current"] ==
 """,
         tmp_path,
     )
+
+
+RUNS_OUT = """
+import torch
+
+kept = []
+
+def remember(batch):
+    kept.append(batch * 2)
+
+def train():
+    while True:
+        remember(torch.empty(4096, 4096, device="cuda"))
+
+try:
+    train()
+except torch.OutOfMemoryError:
+    kept.clear()
+last = torch.empty(1000, device="cuda")
+"""
+
+
+@gpu()
+def test_run_writes_one_beside_the_report_and_one_when_memory_runs_out(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RUNS_OUT)
+    words = [
+        "simulate",
+        "--gpu",
+        "24GB@8.9",
+        "--snapshot",
+        "out.pickle.gz",
+        "--snapshot-entries",
+        "5000",
+        "-o",
+        "a.json",
+    ]
+    done = python(tmp_path, *words, "train.py", command=["-W", "ignore", "-m", "pytorch_memlab_c"])
+    assert done.returncode == 0, done.stderr
+    assert "recording up to 5,000 events a device: 5 MB of memory when all are used" in done.stderr
+    assert "out.pickle.gz, the memory at the end: " in done.stderr
+    out = Snapshot.load(tmp_path / "out.oom.pickle.gz").report().devices[0].moments[1]
+    assert out.kind == "oom" and out.asked == 64 << 20 and out.at.function == "remember"
+    assert out.holders[0].place.line == 7 and out.holders[0].bytes > 23 << 30
+    end = Snapshot.load(tmp_path / "out.pickle.gz").report().devices[0]
+    assert end.failures == 1 and end.end.active == 4096
+    assert json.loads((tmp_path / "a.json").read_text())["tool"] == "pytorch_memlab_c"
 
 
 LLAMA = """

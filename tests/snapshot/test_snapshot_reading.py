@@ -157,7 +157,9 @@ def test_nested_lists_of_any_length_take_no_memory() -> None:
     if not Path("/proc/self/statm").exists():
         pytest.skip("needs /proc")
     for pattern in (b"]", b"]\x94", b"](", b"]a", b"K\x01\x85"):
-        run = subprocess.run([sys.executable, "-c", code.replace("PATTERN", repr(pattern))], capture_output=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code.replace("PATTERN", repr(pattern))], capture_output=True, text=True
+        )
         assert run.stdout.strip() in ("too much", "damaged"), (pattern, run.stdout, run.stderr)
 
 

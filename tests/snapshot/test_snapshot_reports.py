@@ -78,7 +78,9 @@ def test_native_frames_name_a_stack_only_if_all_are_wanted() -> None:
     native = ("??:0 torch::unwind::unwind()", "??:0 at::empty_cuda()", "TensorFactories.cpp:0 at::add")
     trace.allocate(2 * M, *native, "/job/a.py:4 f")
     snapshot = Snapshot.from_object(made_up.snapshot(trace))
-    names = {kind: held(snapshot.report(("end",), frames=kind).devices[0].moments[0]) for kind in ("user", "torch", "all")}
+    names = {
+        kind: held(snapshot.report(("end",), frames=kind).devices[0].moments[0]) for kind in ("user", "torch", "all")
+    }
     assert list(names["user"]) == list(names["torch"]) == ["a.py:4 in f"]
     assert list(names["all"]) == ["at::empty_cuda() (??)"]
     with pytest.raises(ValueError, match="frames is one of user, torch, all"):

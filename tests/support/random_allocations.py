@@ -87,7 +87,9 @@ def differences(seed: int, found: list[str], reserved: dict[int, list[int]]) -> 
     before = 0 if seed % 2 else 150
     snapshot, wanted = recorded(seed, before, 400)
     got, state = replayed(snapshot)
-    found += [f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]]
+    found += [
+        f"seed {seed}: {name} {got[name]} instead of {wanted[name]}" for name in wanted if got[name] != wanted[name]
+    ]
     if state["lost"] or state["unequal"] or (not before and state["guessed"]):
         found.append(f"seed {seed}: {state}")
     if not before and not Program(seed).empties:
