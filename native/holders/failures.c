@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "holders/active_pictures.h"
+#include "holders/ledger.h"
 #include "holders/thread_line.h"
 
 struct pml_failures {
@@ -73,7 +75,7 @@ static void keep(struct pml_peak_picture *picture, struct pml_failure failure, c
     if (failures->kept == PML_MOST_FAILURES)
         return;
     failure.at = pml_peak_picture_holder(picture, owner);
-    if (!pml_picture_recording_live_now(failure.device, picture, &failure.list))
+    if (!pml_peak_picture_list_live(failure.device, picture, &failure.list))
         picture->failed = true;
     failures->failure[failures->kept++] = failure;
 }
@@ -84,7 +86,7 @@ void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t res
     struct pml_failure failure = failure_now(device, asked, allocated, reserved);
     const struct pml_owner *owner = pml_thread_line_owner();
     pml_failures_lock();
-    for (uint64_t left = pml_active_pictures_open(); left;)
+    for (uint64_t left = pml_active_pictures_groups(); left;)
         keep(pml_active_pictures_next(&left), failure, owner);
     pml_failures_unlock();
     pml_ledger_unlock(device);

@@ -110,7 +110,8 @@ static struct pml_owner *only_line(void)
 {
     struct pml_owner *found = NULL;
     pml_thread_line_lock();
-    for (struct pml_thread_line *thread_line = thread_lines.next; thread_line != &thread_lines; thread_line = thread_line->next) {
+    for (struct pml_thread_line *thread_line = thread_lines.next; thread_line != &thread_lines;
+         thread_line = thread_line->next) {
         struct pml_owner *owner = atomic_load_explicit(&thread_line->owner, memory_order_acquire);
         if (owner)
             found = found ? &pml_owners_autograd : owner;
@@ -128,7 +129,8 @@ PML_COLD static struct pml_owner *find_waiting_line(void)
     return backward ? backward : owner;
 }
 
-/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a change. */
+/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a
+ * change. */
 struct pml_owner *pml_thread_line_waiting(void)
 {
     uint64_t changes = atomic_load_explicit(&pml_thread_line_changes, memory_order_acquire);

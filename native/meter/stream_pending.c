@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "meter/meter.h"
+#include "base/hot.h"
+#include "base/limits.h"
 
 #define MOST_EVENTS 16
 

@@ -1,8 +1,13 @@
-/* What autograd keeps (see saved_tables.h): blocks by address in a chained hash table, each with the lines it counts for. */
+/* What autograd keeps (see saved_tables.h): blocks by address in a chained hash table, each with the lines it counts
+ * for. */
 #include "saved/saved_tables.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "base/pointer_hash.h"
+
+#include "base/moment.h"
 
 struct owner {
     struct owner *next;
@@ -16,7 +21,7 @@ struct known {
     struct known *next;
     const void *pointer;
     int64_t size;
-    uint64_t born; /* `pml_moment` at its allocation; 0 if that was not seen */
+    uint64_t born;   /* `pml_moment` at its allocation; 0 if that was not seen */
     uint64_t hooked; /* the outermost call in which it was given to hooks */
     int device;
     bool asked;
@@ -47,8 +52,7 @@ void pml_saved_tables_unlock(void)
 
 static struct known **bucket_of(const void *pointer)
 {
-    uint64_t h = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return &bucket[(h ^ h >> 32) & (buckets - 1)];
+    return &bucket[pml_pointer_hash(pointer) & (buckets - 1)];
 }
 
 static void widen(void)
@@ -308,7 +312,8 @@ static void count_block(struct known *block, const struct charge *charge, const 
     }
 }
 
-/* What was made in the line itself is no parameter; of the rest each block is asked about once, when it is first saved. */
+/* What was made in the line itself is no parameter; of the rest each block is asked about once, when it is first saved.
+ */
 static bool must_ask(const struct known *block, const struct charge *charge)
 {
     return !block->asked && !block->owners && block->born < charge->segment;

@@ -4,9 +4,9 @@
  * counted for. A storage that is saved counts once in each group of profilers, for the innermost profiled line of the
  * thread, until its memory is freed.
  *
- * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, a leaf: nothing
- * is called while it is held except the C library's memory functions. What changes who is subscribed to a code object
- * holds it too (`pml_saved_tables_lock`), since a line is looked up without the GIL.
+ * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, a leaf:
+ * nothing is called while it is held except the C library's memory functions. What changes who is subscribed to a code
+ * object holds it too (`pml_saved_tables_lock`), since a line is looked up without the GIL.
  */
 #ifndef PML_SAVED_TABLES_H
 #define PML_SAVED_TABLES_H
@@ -43,7 +43,7 @@ struct pml_saved_table {
     int first_line;
     int lines;
     int group;
-    int references; /* the profiler's, and one for each block counted here */
+    int references;      /* the profiler's, and one for each block counted here */
     uint64_t generation; /* a clear begins another */
     bool failed;
     struct pml_saved_figures *figures[PML_MAX_DEVICES];
@@ -51,13 +51,13 @@ struct pml_saved_table {
 
 /* A tensor that autograd saves, as far as it concerns memory. */
 struct pml_saved_tensor {
-    const void *storage; /* where its storage's memory begins */
-    int64_t bytes;       /* of the whole storage; used for blocks whose allocation was not seen */
-    int device;          /* a meter slot, likewise */
-    bool hooked;         /* the program's own hooks take it over */
-    bool backward;       /* backward is running on this thread */
+    const void *storage;             /* where its storage's memory begins */
+    int64_t bytes;                   /* of the whole storage; used for blocks whose allocation was not seen */
+    int device;                      /* a meter slot, likewise */
+    bool hooked;                     /* the program's own hooks take it over */
+    bool backward;                   /* backward is running on this thread */
     const struct pml_owner *waiting; /* on autograd's threads, the line that waits for them; or NULL */
-    const void *handle;  /* for `pml_saved_tables_is_parameter` */
+    const void *handle;              /* for `pml_saved_tables_is_parameter` */
 };
 
 extern _Atomic bool pml_saved_tables_following;

@@ -7,10 +7,12 @@ statistics and must be asked for before the program runs. torch is never importe
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import sys
 from collections.abc import Iterable
+
+from . import advice
+from .hints import did_you_mean
 
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "active_bytes.all.peak",
@@ -129,9 +131,7 @@ def check_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
 
 def unknown_column(column: object) -> str:
     """That there is no such column, and the nearest ones."""
-    near = difflib.get_close_matches(str(column), valid_columns(), n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"unknown column {column!r}.{hint}"
+    return f"unknown column {column!r}.{did_you_mean(str(column), valid_columns())}"
 
 
 def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
@@ -159,14 +159,13 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     saved = [c for c in wanted if c in SAVED_FIELDS]
     if saved and "saved" not in recorded:
         raise ValueError(
-            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
-            "LineProfiler(..., saved=True), @profile(saved=True), or where such a column is named before the run (-c saved)"
+            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with {advice.record_saved()}, "
+            "or where such a column is named before the run"
         )
     if missing:
         raise ValueError(
             f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
-            f"Ask for it before the program runs, with LineProfiler(..., columns={missing}) or "
-            f"@profile(columns={missing})"
+            f"Ask for it before the program runs, {advice.record_columns(missing)}"
         )
     return wanted
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..data.records import Records
 from ..data.tables import build_tables
-from ..render.holders import devices_of, render_holders
+from ..render.holders import devices_of
 from ..render.holders_html import holders_fragment
 from ..render.html import render_fragment
-from ..render.sections import sections_html, sections_text
-from ..render.text import render_text
+from ..render.report import report_text
+from ..render.sections import sections_html
 
 
 class RecordsDisplay:
@@ -26,16 +26,14 @@ class RecordsDisplay:
     ) -> None:
         """Arguments and errors as for ``LineRecords.to_dataframe``; all is checked here."""
         self._tables = build_tables(records, func, columns, device)
-        self._notes = records.notes
         self._records, self._func, self._device = records, func, device
 
     def __str__(self) -> str:
-        text = render_text(self._tables, self._notes, render_holders(self._records.holders, devices_of(self._tables)))
-        return text + sections_text(self._records, func=self._func, device=self._device)
+        return report_text(self._records, self._tables, self._func, self._device)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         holders = holders_fragment(self._records.holders, devices_of(self._tables))
         sections = sections_html(self._records, self._func, self._device)
-        return render_fragment(self._tables, self._notes, below=[holders, sections])
+        return render_fragment(self._tables, self._records.notes, below=[holders, sections])

@@ -12,10 +12,9 @@ from ..data.records import Records
 from ..data.tables import build_tables
 from ..render.files import write_file
 from ..render.frame import build_frame
-from ..render.holders import devices_of, holders_frame, render_holders
+from ..render.holders import holders_frame
 from ..render.kinds import kind_frame
-from ..render.sections import sections_text
-from ..render.text import render_text
+from ..render.report import report_text
 
 if TYPE_CHECKING:
     import pandas
@@ -62,13 +61,7 @@ class LineRecords(Records):
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
 
-        return self.tables_text(func, columns, device) + sections_text(self, func=func, device=device)
-
-    def tables_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
-        """``to_text`` without what stands below: growing lines, and what autograd kept."""
-
-        tables = build_tables(self, func, columns, device)
-        return render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
+        return report_text(self, build_tables(self, func, columns, device), func, device)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """All records as JSON text with a version field; written to ``path`` too, whole or not."""

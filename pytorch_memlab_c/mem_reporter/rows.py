@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._native import Storage
+from ..data.device_names import device_order
 from ..tensors.census import Census
 from ..tensors.reading import numel_of, shape_of
 from .levels import Level
 from .names import NamedTensors
-
-#: Devices in a report: accelerators first, then the CPU, then those without memory.
-_ORDER = {"cpu": 1, "meta": 2}
-
 
 Entry = tuple[Storage | None, Any, Any]
 
@@ -112,11 +109,6 @@ def _in_scope(found: Found, storages: list[Storage]) -> list[Storage]:
     return [storage for storage in storages if any(found.in_scope(id(tensor)) for tensor in storage.tensors)]
 
 
-def device_order(name: str) -> tuple[int, str, int]:
-    kind, _, index = name.partition(":")
-    return _ORDER.get(kind, 0), kind, int(index or 0)
-
-
 def _device_of(found: Found, tensor: Any) -> str:
     try:
         return str(found.torch._C.TensorBase.device.__get__(tensor))
@@ -125,7 +117,7 @@ def _device_of(found: Found, tensor: Any) -> str:
 
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
-    used, _, _ = _native.sum_storages(storages)
+    used = _native.sum_storages(storages).counted_bytes
     storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]

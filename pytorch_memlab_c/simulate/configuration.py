@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..data.sizes import is_size, parse_size
 from .models import GIB, MIB, PRESETS, GpuModel
 
 MAX_DEVICES = 8
@@ -21,14 +22,17 @@ def parse_memory(memory: str | int) -> int:
     """Bytes of ``"24 GB"``, ``"512 MiB"`` or a number of bytes. GB and GiB both mean 2**30, as on GPU boxes."""
     if isinstance(memory, int) and not isinstance(memory, bool):
         size = memory
+    elif isinstance(memory, str) and is_size(_one_space(memory)):
+        size = parse_size(_one_space(memory))
     else:
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([MG])(?:i?B)\s*", memory) if isinstance(memory, str) else None
-        if match is None:
-            raise ValueError(f'memory={memory!r} is not a size: write it like "24 GB" or "512 MiB", or in bytes')
-        size = int(float(match[1]) * (GIB if match[2] == "G" else MIB))
+        raise ValueError(f'memory={memory!r} is not a size: write it like "24 GB" or "512 MiB", or in bytes')
     if not 2 * MIB <= size <= 1 << 44:
         raise ValueError(f"memory={memory!r} is not a device's memory: it must be from 2 MiB to 16384 GiB")
     return size
+
+
+def _one_space(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _check_capability(capability: Sequence[int]) -> tuple[int, int]:
@@ -76,7 +80,7 @@ def parse_environment(text: str) -> Configuration:
     if colon and not count.strip().isdecimal():
         raise ValueError(f"{count!r} is not a number of devices")
     devices = int(count) if colon else 1
-    if not at and not re.match(r"\s*[\d.]+\s*[MG]i?B\s*$", memory):
+    if not at and not is_size(_one_space(memory)):
         return devices_asked_for(gpu, devices, None, None)
     numbers = re.fullmatch(r"\s*(\d+)\.(\d+)\s*", capability) if at else None
     if at and numbers is None:

@@ -1,11 +1,12 @@
-/* Allocator events, whole: fake libraries named as PyTorch's, patched by `pml_allocator_events_install`, seen in the meter. */
+/* Allocator events, whole: fake libraries named as PyTorch's, patched by `pml_allocator_events_install`, seen in the
+ * meter. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "meter/cpu_blocks.h"
 #include "check.h"
-#include "events/elf_got.h"
+#include "elf/elf_got.h"
 #include "events/allocator_events.h"
 #include "fresh.h"
 #include "holders/ledger.h"

@@ -380,13 +380,14 @@ static void with_several_lines_that_may_wait_none_is_charged(void)
 static void more_profilers_than_there_are_groups_are_told(void)
 {
     static struct pml_peak_picture many[PML_MAX_GROUPS + 1];
+    static struct pml_recorder alone[PML_MAX_GROUPS + 1];
     for (int i = 0; i <= PML_MAX_GROUPS; i++) {
         many[i] = (struct pml_peak_picture){.group = -1};
-        pml_picture_recording_start(&many[i]);
+        pml_picture_recording_start(&many[i], &alone[i]);
         CHECK_INT(many[i].failed, i == PML_MAX_GROUPS);
     }
     for (int i = 0; i <= PML_MAX_GROUPS; i++)
-        pml_picture_recording_stop(&many[i]);
+        pml_picture_recording_stop(&many[i], &alone[i]);
     CHECK(pml_ledger_idle());
 }
 
@@ -398,6 +399,10 @@ static void a_failed_allocation_is_told_with_who_holds_what(void)
     subscribe(0, 0);
     begin(0, NULL);
     pml_failures_note(1, 5, 0, 0); /* no function runs */
+    CHECK_INT(pml_failures_count(&picture[0]), 1);
+    CHECK(pml_failures_get(&picture[0], 0, &failure));
+    CHECK(!failure.at.code);
+    pml_failures_clear(&picture[0]);
     call(&stack, id, 0, FIRST);
     line_event(&stack, 3);
     allocate(1, 0, 100);

@@ -1,4 +1,5 @@
-/* What autograd keeps: which line a storage counts for, once, until it is freed; parameters, inputs, hooks, backward. */
+/* What autograd keeps: which line a storage counts for, once, until it is freed; parameters, inputs, hooks, backward.
+ */
 #include "saved/saved_tables.h"
 
 #include <pthread.h>
