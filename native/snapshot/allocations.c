@@ -1,11 +1,12 @@
-/* From events to allocations: which begin and end in the recording, and which were there before. See replay.h. */
-#include "snapshot/replay.h"
+/* From events to allocations: which begin and end in the recording, and which were there before. See allocations.h. */
+#include "snapshot/allocations.h"
 
 #include "snapshot/addresses.h"
+#include "snapshot/spans.h"
 
 struct finding {
     struct pml_replay *replay;
-    struct pml_addresses live; /* address to allocation */
+    struct pml_addresses live;   /* address to allocation */
     bool frees_complete_at_once; /* the trace has no completed frees (`skip_actions`) */
 };
 
@@ -19,9 +20,13 @@ static bool add(struct finding *finding, struct pml_allocation allocation, uint3
 
 static struct pml_allocation made_by(const struct pml_event *event, uint32_t moment)
 {
-    return (struct pml_allocation){.address = event->address, .requested = event->size, .made = moment,
-                                   .released = PML_NEVER, .freed = PML_NEVER, .stack = event->stack,
-                                   .setting = pml_event_setting(event)};
+    return (struct pml_allocation){.address = event->address,
+                                   .requested = event->size,
+                                   .made = moment,
+                                   .released = PML_NEVER,
+                                   .freed = PML_NEVER,
+                                   .stack = event->stack,
+                                   .setting = pml_rows_setting_of(event)};
 }
 
 static void end(struct pml_allocation *allocation, uint32_t moment)
@@ -35,7 +40,7 @@ static bool lose(struct pml_replay *replay, uint32_t number, uint32_t moment)
 {
     end(&replay->allocations.items[number], moment);
     if (moment && replay->of_event.used == replay->count && replay->of_event.items[moment - 1] == number &&
-        pml_event_action(&replay->events[moment - 1]) != PML_ALLOC)
+        pml_rows_action_of(&replay->events[moment - 1]) != PML_ALLOC)
         return true; /* the last event is its own, and ends it */
     return PML_PUSH(&replay->lost, ((struct pml_loss){moment, number}));
 }
@@ -43,8 +48,7 @@ static bool lose(struct pml_replay *replay, uint32_t number, uint32_t moment)
 static bool allocated(struct finding *finding, const struct pml_event *event, uint32_t moment, uint32_t *number)
 {
     uint64_t old;
-    if (pml_addresses_take(&finding->live, event->address, &old) &&
-        !lose(finding->replay, (uint32_t)old, moment))
+    if (pml_addresses_take(&finding->live, event->address, &old) && !lose(finding->replay, (uint32_t)old, moment))
         return false;
     return add(finding, made_by(event, moment), number);
 }
@@ -60,14 +64,14 @@ static bool before(struct finding *finding, const struct pml_event *event, uint3
 
 static bool freed(struct finding *finding, const struct pml_event *event, uint32_t moment, uint32_t *number)
 {
-    bool completed = pml_event_action(event) == PML_FREE_COMPLETED || finding->frees_complete_at_once;
+    bool completed = pml_rows_action_of(event) == PML_FREE_COMPLETED || finding->frees_complete_at_once;
     uint64_t found = 0;
     if (pml_addresses_get(&finding->live, event->address, &found))
         *number = (uint32_t)found;
-    else if (!before(finding, event, pml_event_action(event) == PML_FREE_COMPLETED ? PML_BEFORE : PML_NEVER, number))
+    else if (!before(finding, event, pml_rows_action_of(event) == PML_FREE_COMPLETED ? PML_BEFORE : PML_NEVER, number))
         return false;
     struct pml_allocation *allocation = &finding->replay->allocations.items[*number];
-    if (pml_event_action(event) == PML_FREE_REQUESTED && allocation->released == PML_NEVER)
+    if (pml_rows_action_of(event) == PML_FREE_REQUESTED && allocation->released == PML_NEVER)
         allocation->released = moment;
     if (completed) {
         end(allocation, moment);
@@ -82,10 +86,11 @@ static bool follow(struct finding *finding)
     for (uint32_t i = 0; i < replay->count; i++) {
         const struct pml_event *event = &replay->events[i];
         uint32_t number = PML_NO_ALLOCATION;
-        enum pml_action action = pml_event_action(event);
+        enum pml_action action = pml_rows_action_of(event);
         bool fine = action == PML_ALLOC ? allocated(finding, event, i + 1, &number)
                     : action == PML_FREE_REQUESTED || action == PML_FREE_COMPLETED
-                        ? freed(finding, event, i + 1, &number) : true;
+                        ? freed(finding, event, i + 1, &number)
+                        : true;
         if (!fine)
             return false;
         replay->of_event.items[i] = number;
@@ -104,8 +109,11 @@ static bool meet_block(struct finding *finding, const struct pml_block *block, u
     replay->in_file.active += block->size;
     replay->in_file.allocated += block->state == PML_BLOCK_LIVE ? block->size : 0;
     if (!pml_addresses_get(&finding->live, block->address, &found)) {
-        struct pml_allocation allocation = {.address = block->address, .requested = block->requested,
-                                            .released = PML_NEVER, .freed = PML_NEVER, .stack = block->stack,
+        struct pml_allocation allocation = {.address = block->address,
+                                            .requested = block->requested,
+                                            .released = PML_NEVER,
+                                            .freed = PML_NEVER,
+                                            .stack = block->stack,
                                             .setting = setting};
         if (!add(finding, allocation, &number))
             return false;
@@ -123,7 +131,8 @@ static bool meet_segment(struct finding *finding, const struct pml_segment *segm
 {
     struct pml_replay *replay = finding->replay;
     const struct pml_block *blocks = replay->rows->blocks.items + segment->first_block;
-    struct pml_memory_span span = {segment->address, segment->address + segment->size, segment->setting, segment->expandable};
+    struct pml_memory_span span = {segment->address, segment->address + segment->size, segment->setting,
+                                   segment->expandable};
     replay->in_file.reserved += segment->size;
     for (uint32_t i = 0; i < segment->blocks; i++)
         if (blocks[i].state != PML_BLOCK_FREE && !meet_block(finding, &blocks[i], segment->setting))
@@ -146,7 +155,7 @@ static bool end_the_lost(struct pml_replay *replay)
 static bool frees_are_never_completed(const struct pml_replay *replay)
 {
     for (uint32_t i = 0; i < replay->count; i++)
-        if (pml_event_action(&replay->events[i]) == PML_FREE_COMPLETED)
+        if (pml_rows_action_of(&replay->events[i]) == PML_FREE_COMPLETED)
             return false;
     return true;
 }

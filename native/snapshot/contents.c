@@ -8,8 +8,8 @@ bool pml_contents_item(const struct pml_pickle *pickle, pml_value dict, const ch
 {
     const pml_items *items = pml_values_items(&pickle->values, dict, PML_IS_DICT);
     for (size_t i = 0; items && i < items->used; i += 2)
-        if (pml_value_tag(items->items[i]) == PML_STRING &&
-            pml_names_is(&pickle->rows.names, (uint32_t)pml_value_payload(items->items[i]), key)) {
+        if (pml_values_tag(items->items[i]) == PML_STRING &&
+            pml_names_is(&pickle->rows.names, (uint32_t)pml_values_payload(items->items[i]), key)) {
             *value = items->items[i + 1];
             return true;
         }
@@ -21,7 +21,7 @@ static bool rows_of(const struct pml_pickle *pickle, pml_value list, enum pml_ki
 {
     uint64_t payload = 0;
     *range = (struct pml_range){.kind = kind};
-    if (pml_value_tag(list) != PML_OBJECT)
+    if (pml_values_tag(list) != PML_OBJECT)
         return false;
     switch (pml_values_kind(&pickle->values, list, &payload)) {
     case PML_EMPTY_LIST: return true;

@@ -2,7 +2,7 @@
 #ifndef PML_CONTENTS_H
 #define PML_CONTENTS_H
 
-#include "snapshot/pickle.h"
+#include "snapshot/reading.h"
 
 #define PML_HOST (-1)
 

@@ -1,17 +1,18 @@
-/* What expandable segments would have reserved: the trace's allocations once more, in one growing range of addresses for
- * each pool and stream, as PyTorch's allocator places them there.
+/* What expandable segments would have reserved: the trace's allocations once more, in one growing range of addresses
+ * for each pool and stream, as PyTorch's allocator places them there.
  *
- * The smallest free piece that is large enough is taken; failing that the free end, which grows by whole pages. Where the
- * program gave cached memory back (a segment is freed in the trace), the free pages at the ends are given back; holes
- * before them stay. What was there before the recording is placed by address, side by side. So the figure is an upper
- * bound for programs that empty their cache, and exact for others that are recorded from their start.
+ * The smallest free piece that is large enough is taken; failing that the free end, which grows by whole pages. Where
+ * the program gave cached memory back (a segment is freed in the trace), the free pages at the ends are given back;
+ * holes before them stay. What was there before the recording is placed by address, side by side. So the figure is an
+ * upper bound for programs that empty their cache, and exact for others that are recorded from their start.
  */
-#include "snapshot/replay.h"
+#include "snapshot/expandable.h"
 
 #include <stdlib.h>
 
 #include "snapshot/addresses.h"
 #include "snapshot/gapset.h"
+#include "snapshot/sizes.h"
 
 #define SMALL (UINT64_C(1) << 20)
 #define SMALL_PAGE (UINT64_C(2) << 20)
@@ -106,7 +107,8 @@ static bool give_back(struct world *world, uint32_t number)
         return true;
     const struct pml_allocation *allocation = &world->replay->allocations.items[number];
     struct arena *arena = &world->arenas.items[world->homes[number]];
-    uint64_t start = world->places[number], size = pml_sizes_rounded(world->replay->rules, allocation->requested), other;
+    uint64_t start = world->places[number], size = pml_sizes_rounded(world->replay->rules, allocation->requested),
+             other;
     if (pml_addresses_get(&arena->by_end, start, &other)) {
         take_piece(arena, start - other, other);
         start -= other;
@@ -132,7 +134,7 @@ static void empty_cache(struct world *world)
 static bool give_back_lost(struct world *world, uint32_t moment)
 {
     const struct pml_replay *replay = world->replay;
-    size_t lost = pml_replay_first_lost(replay, moment);
+    size_t lost = pml_replayed_first_lost(replay, moment);
     for (; lost < replay->lost.used && replay->lost.items[lost].moment == moment; lost++) {
         uint32_t number = replay->lost.items[lost].allocation;
         if (replay->allocations.items[number].made < moment && !give_back(world, number))
@@ -148,7 +150,7 @@ static bool follow_event(struct world *world, uint32_t event)
     if (replay->lost.used && !give_back_lost(world, event + 1))
         return false;
     if (number == PML_NO_ALLOCATION) {
-        enum pml_action action = pml_event_action(&replay->events[event]);
+        enum pml_action action = pml_rows_action_of(&replay->events[event]);
         if (action == PML_SEGMENT_FREE || action == PML_SEGMENT_UNMAP)
             empty_cache(world);
         return true;
@@ -200,8 +202,8 @@ static void drop(struct world *world)
 bool pml_expandable_reserved(const struct pml_replay *replay, const uint32_t *moments, size_t count, uint64_t *reserved)
 {
     size_t most = replay->allocations.used + 1;
-    struct world world = {.replay = replay, .places = malloc(most * sizeof *world.places),
-                          .homes = malloc(most * sizeof *world.homes)};
+    struct world world = {
+        .replay = replay, .places = malloc(most * sizeof *world.places), .homes = malloc(most * sizeof *world.homes)};
     bool fine = world.places && world.homes && place_those_before(&world);
     uint32_t event = 0;
     for (size_t i = 0; fine && i < count; i++) {

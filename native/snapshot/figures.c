@@ -1,5 +1,5 @@
-/* What each group of stacks (a line, a function) has allocated, held at most, and keeps. See replay.h. */
-#include "snapshot/replay.h"
+/* What each group of stacks (a line, a function) has allocated, held at most, and keeps. See figures.h. */
+#include "snapshot/figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void add_those_before(struct adding *adding)
 static void take_lost(struct adding *adding, uint32_t moment)
 {
     const struct pml_replay *replay = adding->replay;
-    size_t i = pml_replay_first_lost(replay, moment);
+    size_t i = pml_replayed_first_lost(replay, moment);
     for (; i < replay->lost.used && replay->lost.items[i].moment == moment; i++) {
         const struct pml_allocation *allocation = &replay->allocations.items[replay->lost.items[i].allocation];
         take(adding, group_of(adding, allocation), allocation->size);
@@ -183,8 +183,13 @@ static void find_live(struct adding *adding)
 bool pml_figures_find(const struct pml_replay *replay, const uint32_t *groups, size_t count, uint32_t stretches,
                       struct pml_figures *figures, uint64_t *lows)
 {
-    struct adding adding = {.replay = replay, .groups = groups, .count = count, .figures = figures, .lows = lows,
-                            .stretches = stretches, .active = calloc(count + 1, sizeof *adding.active)};
+    struct adding adding = {.replay = replay,
+                            .groups = groups,
+                            .count = count,
+                            .figures = figures,
+                            .lows = lows,
+                            .stretches = stretches,
+                            .active = calloc(count + 1, sizeof *adding.active)};
     if (!adding.active)
         return false;
     memset(figures, 0, count * sizeof *figures);

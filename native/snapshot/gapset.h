@@ -1,4 +1,5 @@
-/* Free pieces of memory ordered by size, then by address: the smallest that is large enough is found in logarithmic time.
+/* Free pieces of memory ordered by size, then by address: the smallest that is large enough is found in logarithmic
+ * time.
  *
  * A skip list. Owns its nodes. No locks.
  */

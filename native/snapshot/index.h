@@ -1,4 +1,5 @@
-/* A set of numbered things, found by what they contain: the way in which equal strings, frames and stacks are kept once.
+/* A set of numbered things, found by what they contain: the way in which equal strings, frames and stacks are kept
+ * once.
  *
  * It stores numbers and hashes; what is equal, the caller says. Owns its table. No locks.
  */
@@ -31,7 +32,7 @@ bool pml_index_add(struct pml_index *index, uint64_t hash, uint32_t number);
 void pml_index_drop(struct pml_index *index);
 
 /* A hash of a value, mixed into that of what came before. */
-static inline uint64_t pml_hash(uint64_t before, uint64_t value)
+static inline uint64_t pml_index_hash(uint64_t before, uint64_t value)
 {
     uint64_t mixed = (before ^ value) * UINT64_C(0x9E3779B97F4A7C15);
     return mixed ^ (mixed >> 29);

@@ -1,24 +1,11 @@
-/* The memory levels from event to event. See replay.h. */
-#include "snapshot/replay.h"
+/* The memory levels from event to event. See levels.h. */
+#include "snapshot/levels.h"
 
 #include <string.h>
 
-size_t pml_replay_first_lost(const struct pml_replay *replay, uint32_t moment)
-{
-    size_t low = 0, high = replay->lost.used;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (replay->lost.items[middle].moment >= moment)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 static void take_lost(const struct pml_replay *replay, uint32_t moment, struct pml_memory_levels *levels)
 {
-    size_t i = pml_replay_first_lost(replay, moment);
+    size_t i = pml_replayed_first_lost(replay, moment);
     for (; i < replay->lost.used && replay->lost.items[i].moment == moment; i++) {
         const struct pml_allocation *allocation = &replay->allocations.items[replay->lost.items[i].allocation];
         levels->active -= allocation->size;
@@ -26,9 +13,9 @@ static void take_lost(const struct pml_replay *replay, uint32_t moment, struct p
     }
 }
 
-void pml_replay_step(const struct pml_replay *replay, uint32_t event, struct pml_memory_levels *levels)
+void pml_levels_step(const struct pml_replay *replay, uint32_t event, struct pml_memory_levels *levels)
 {
-    enum pml_action action = pml_event_action(&replay->events[event]);
+    enum pml_action action = pml_rows_action_of(&replay->events[event]);
     uint32_t number = replay->of_event.items[event];
     if (replay->lost.used)
         take_lost(replay, event + 1, levels);
@@ -48,21 +35,21 @@ void pml_replay_step(const struct pml_replay *replay, uint32_t event, struct pml
     }
 }
 
-/* Reserved at the start is what is reserved at the end without what the trace adds; without segments it is what lets the
- * level never be below 0. */
+/* Reserved at the start is what is reserved at the end without what the trace adds; without segments it is what lets
+ * the level never be below 0. */
 static uint64_t reserved_at_start(const struct pml_replay *replay)
 {
     struct pml_memory_levels levels = {0};
     int64_t lowest = 0;
     for (uint32_t i = 0; i < replay->count; i++)
         if (replay->of_event.items[i] == PML_NO_ALLOCATION) {
-            pml_replay_step(replay, i, &levels);
+            pml_levels_step(replay, i, &levels);
             lowest = (int64_t)levels.reserved < lowest ? (int64_t)levels.reserved : lowest;
         }
     return replay->has_segments ? replay->in_file.reserved - levels.reserved : (uint64_t)-lowest;
 }
 
-void pml_replay_start(struct pml_replay *replay)
+void pml_levels_start(struct pml_replay *replay)
 {
     replay->at_start = (struct pml_memory_levels){.reserved = reserved_at_start(replay)};
     for (size_t i = 0; i < replay->allocations.used; i++) {
@@ -80,13 +67,13 @@ static void raise(struct pml_memory_peak *peak, bool higher, const struct pml_me
         *peak = (struct pml_memory_peak){.at = *levels, .moment = moment};
 }
 
-void pml_replay_peaks(const struct pml_replay *replay, struct pml_memory_peak peaks[4])
+void pml_levels_peaks(const struct pml_replay *replay, struct pml_memory_peak peaks[4])
 {
     struct pml_memory_levels levels = replay->at_start;
     for (int i = 0; i < 4; i++)
         peaks[i] = (struct pml_memory_peak){.at = levels};
     for (uint32_t i = 0; i < replay->count; i++) {
-        pml_replay_step(replay, i, &levels);
+        pml_levels_step(replay, i, &levels);
         raise(&peaks[0], levels.allocated > peaks[0].at.allocated, &levels, i + 1);
         raise(&peaks[1], levels.active > peaks[1].at.active, &levels, i + 1);
         raise(&peaks[2], levels.reserved > peaks[2].at.reserved, &levels, i + 1);
@@ -96,8 +83,8 @@ void pml_replay_peaks(const struct pml_replay *replay, struct pml_memory_peak pe
 
 static struct pml_memory_stretch begun(const struct pml_memory_levels *levels, uint32_t moment)
 {
-    return (struct pml_memory_stretch){.at = *levels, .least_active = levels->active, .most_reserved = levels->reserved,
-                                .moment = moment};
+    return (struct pml_memory_stretch){
+        .at = *levels, .least_active = levels->active, .most_reserved = levels->reserved, .moment = moment};
 }
 
 static void widen(struct pml_memory_stretch *stretch, const struct pml_memory_levels *levels, uint32_t moment)
@@ -112,7 +99,7 @@ static void widen(struct pml_memory_stretch *stretch, const struct pml_memory_le
         stretch->most_reserved = levels->reserved;
 }
 
-void pml_replay_stretches(const struct pml_replay *replay, const uint32_t *ends, size_t count,
+void pml_levels_stretches(const struct pml_replay *replay, const uint32_t *ends, size_t count,
                           struct pml_memory_stretch *stretches)
 {
     struct pml_memory_levels levels = replay->at_start;
@@ -120,33 +107,11 @@ void pml_replay_stretches(const struct pml_replay *replay, const uint32_t *ends,
     for (size_t i = 0; i < count; i++) {
         uint32_t end = ends[i] < replay->count ? ends[i] : replay->count;
         if (i && event < end)
-            pml_replay_step(replay, event++, &levels);
+            pml_levels_step(replay, event++, &levels);
         stretches[i] = begun(&levels, event);
         while (event < end) {
-            pml_replay_step(replay, event++, &levels);
+            pml_levels_step(replay, event++, &levels);
             widen(&stretches[i], &levels, event);
         }
     }
-}
-
-bool pml_replay_init(struct pml_replay *replay, const struct pml_contents *contents, const struct pml_rows *rows,
-                     const struct pml_trace *trace)
-{
-    *replay = (struct pml_replay){.rows = rows, .rules = &contents->rules, .host = trace->device == PML_HOST,
-                                  .events = rows->events.items + trace->first, .count = (uint32_t)trace->count,
-                                  .has_segments = contents->has_segments};
-    if (trace->count >= PML_NEVER - 1)
-        return false;
-    if (!pml_allocations_find(replay, trace->device) || !pml_sizes_find(replay))
-        return false;
-    pml_replay_start(replay);
-    return true;
-}
-
-void pml_replay_drop(struct pml_replay *replay)
-{
-    PML_DROP(&replay->allocations);
-    PML_DROP(&replay->of_event);
-    PML_DROP(&replay->spans);
-    PML_DROP(&replay->lost);
 }

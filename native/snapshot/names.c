@@ -14,11 +14,11 @@ static uint64_t hash_of(const char *text, size_t length)
     for (; length >= 8; text += 8, length -= 8) {
         uint64_t word;
         memcpy(&word, text, 8);
-        hash = pml_hash(hash, word);
+        hash = pml_index_hash(hash, word);
     }
     uint64_t rest = 0;
     memcpy(&rest, text, length);
-    return pml_hash(hash, rest);
+    return pml_index_hash(hash, rest);
 }
 
 static bool same_text(const void *owner, uint32_t number, const void *what)

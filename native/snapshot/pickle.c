@@ -1,11 +1,14 @@
 /* Reading a pickle of plain data into rows, as a stream. See pickle.h.
  *
- * The fast part is `step`: one opcode, most of them two bytes. Every opcode's fixed part is in the buffer before it runs.
+ * The fast part is `step`: one opcode, most of them two bytes. Every opcode's fixed part is in the buffer before it
+ * runs.
  */
 #include "snapshot/pickle.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "snapshot/shapes.h"
 
 /* The longest opcode with its fixed arguments. */
 #define LONGEST 16
@@ -144,7 +147,7 @@ static enum pml_trouble push_text(struct pml_pickle *pickle, uint64_t length)
         pickle->input.next += length;
     }
     uint32_t number = pml_names_intern(&pickle->rows.names, text, length);
-    return number == PML_INDEX_NONE ? PML_TROUBLE_NO_MEMORY : push(pickle, pml_value_make(PML_STRING, number));
+    return number == PML_INDEX_NONE ? PML_TROUBLE_NO_MEMORY : push(pickle, pml_values_make(PML_STRING, number));
 }
 
 static enum pml_trouble push_real(struct pml_pickle *pickle)
@@ -171,7 +174,7 @@ static enum pml_trouble put(struct pml_pickle *pickle, uint64_t place)
     if (place - pickle->memo.used > 4096)
         return PML_TROUBLE_DAMAGED;
     while (pickle->memo.used < place)
-        if (!PML_PUSH(&pickle->memo, pml_value_make(PML_NONE, 0)))
+        if (!PML_PUSH(&pickle->memo, pml_values_make(PML_NONE, 0)))
             return PML_TROUBLE_NO_MEMORY;
     return trouble(PML_PUSH(&pickle->memo, top));
 }
@@ -224,7 +227,7 @@ static enum pml_trouble push_tuple(struct pml_pickle *pickle, size_t count)
     if (above_mark(pickle) < count)
         return PML_TROUBLE_DAMAGED;
     pickle->stack.used -= count;
-    enum pml_trouble found = pml_shape_tuple(pickle, pickle->stack.items + pickle->stack.used, count, &tuple);
+    enum pml_trouble found = pml_shapes_tuple(pickle, pickle->stack.items + pickle->stack.used, count, &tuple);
     return found ? found : push(pickle, tuple);
 }
 
@@ -262,8 +265,9 @@ static enum pml_trouble stacked_global(struct pml_pickle *pickle)
     size_t used = 0;
     for (int i = -2; i < 0; i++) {
         size_t length = 0;
-        const char *text = pml_value_tag(top[i]) == PML_STRING
-                               ? pml_names_text(&pickle->rows.names, (uint32_t)pml_value_payload(top[i]), &length) : "";
+        const char *text = pml_values_tag(top[i]) == PML_STRING
+                               ? pml_names_text(&pickle->rows.names, (uint32_t)pml_values_payload(top[i]), &length)
+                               : "";
         for (size_t j = 0; j < length && used < sizeof pickle->detail - 2; j++)
             pickle->detail[used++] = text[j] < 32 || text[j] > 126 ? '?' : text[j];
         if (i == -2)
@@ -278,14 +282,12 @@ static enum pml_trouble refused(struct pml_pickle *pickle, unsigned char opcode)
     switch (opcode) {
     case 'c': return named_global(pickle);
     case 0x93: return stacked_global(pickle);
-    default:
-        snprintf(pickle->detail, sizeof pickle->detail, "0x%02x", opcode);
-        return PML_TROUBLE_NOT_PLAIN;
+    default: snprintf(pickle->detail, sizeof pickle->detail, "0x%02x", opcode); return PML_TROUBLE_NOT_PLAIN;
     }
 }
 
-/* A pickle of something else could be anything, and endless: it is given up once there is far more of it than a snapshot
- * would have. All limits grow with what has become rows. */
+/* A pickle of something else could be anything, and endless: it is given up once there is far more of it than a
+ * snapshot would have. All limits grow with what has become rows. */
 static bool is_far_too_much(const struct pml_pickle *pickle)
 {
     size_t fair = 4 * pickle->values.useful + SLACK;
@@ -300,44 +302,44 @@ static bool is_far_too_much(const struct pml_pickle *pickle)
 static enum pml_trouble step(struct pml_pickle *pickle, unsigned char opcode)
 {
     switch (opcode) {
-    case 'h': return get(pickle, take(pickle, 1));                                 /* BINGET */
-    case 'j': return get(pickle, take(pickle, 4));                                 /* LONG_BINGET */
-    case 0x94: return put(pickle, pickle->memo.used);                              /* MEMOIZE */
-    case 'q': return put(pickle, take(pickle, 1));                                 /* BINPUT */
-    case 'r': return put(pickle, take(pickle, 4));                                 /* LONG_BINPUT */
-    case 'K': return push_integer(pickle, (int64_t)take(pickle, 1));               /* BININT1 */
-    case 'M': return push_integer(pickle, (int64_t)take(pickle, 2));               /* BININT2 */
-    case 'J': return push_integer(pickle, (int32_t)take(pickle, 4));               /* BININT */
-    case 0x8a: return push_long(pickle, take(pickle, 1));                          /* LONG1 */
+    case 'h': return get(pickle, take(pickle, 1));                   /* BINGET */
+    case 'j': return get(pickle, take(pickle, 4));                   /* LONG_BINGET */
+    case 0x94: return put(pickle, pickle->memo.used);                /* MEMOIZE */
+    case 'q': return put(pickle, take(pickle, 1));                   /* BINPUT */
+    case 'r': return put(pickle, take(pickle, 4));                   /* LONG_BINPUT */
+    case 'K': return push_integer(pickle, (int64_t)take(pickle, 1)); /* BININT1 */
+    case 'M': return push_integer(pickle, (int64_t)take(pickle, 2)); /* BININT2 */
+    case 'J': return push_integer(pickle, (int32_t)take(pickle, 4)); /* BININT */
+    case 0x8a: return push_long(pickle, take(pickle, 1));            /* LONG1 */
     case '(': return mark(pickle);
     case '}': return push_container(pickle, PML_EMPTY_DICT);
     case ']': return push_container(pickle, PML_EMPTY_LIST);
-    case 'u': return fill_from_mark(pickle, pml_shape_pairs);                      /* SETITEMS */
-    case 'e': return fill_from_mark(pickle, pml_shape_append);                     /* APPENDS */
-    case 0x86: return push_tuple(pickle, 2);                                       /* TUPLE2 */
-    case 0x8c: return push_text(pickle, take(pickle, 1));                          /* SHORT_BINUNICODE */
-    case 'X': return push_text(pickle, take(pickle, 4));                           /* BINUNICODE */
-    case 0x95: pickle->input.next += 8; return PML_FINE;                           /* FRAME */
-    case 'a': return fill_with(pickle, pml_shape_append, 1);                       /* APPEND */
-    case 's': return fill_with(pickle, pml_shape_pairs, 2);                        /* SETITEM */
-    case 'N': return push(pickle, pml_value_make(PML_NONE, 0));
-    case 0x88: return push(pickle, pml_value_make(PML_BOOL, 1));
-    case 0x89: return push(pickle, pml_value_make(PML_BOOL, 0));
-    case 'G': return push_real(pickle);                                            /* BINFLOAT */
+    case 'u': return fill_from_mark(pickle, pml_shapes_pairs);  /* SETITEMS */
+    case 'e': return fill_from_mark(pickle, pml_shapes_append); /* APPENDS */
+    case 0x86: return push_tuple(pickle, 2);                    /* TUPLE2 */
+    case 0x8c: return push_text(pickle, take(pickle, 1));       /* SHORT_BINUNICODE */
+    case 'X': return push_text(pickle, take(pickle, 4));        /* BINUNICODE */
+    case 0x95: pickle->input.next += 8; return PML_FINE;        /* FRAME */
+    case 'a': return fill_with(pickle, pml_shapes_append, 1);   /* APPEND */
+    case 's': return fill_with(pickle, pml_shapes_pairs, 2);    /* SETITEM */
+    case 'N': return push(pickle, pml_values_make(PML_NONE, 0));
+    case 0x88: return push(pickle, pml_values_make(PML_BOOL, 1));
+    case 0x89: return push(pickle, pml_values_make(PML_BOOL, 0));
+    case 'G': return push_real(pickle); /* BINFLOAT */
     case ')': return push_tuple(pickle, 0);
     case 0x85: return push_tuple(pickle, 1);
     case 0x87: return push_tuple(pickle, 3);
     case 't': return tuple_from_mark(pickle);
-    case 0x8b: return push_long(pickle, take(pickle, 4));                          /* LONG4 */
-    case 0x8d: return push_text(pickle, take(pickle, 8));                          /* BINUNICODE8 */
-    case 'C': return push_text(pickle, take(pickle, 1));                           /* SHORT_BINBYTES */
-    case 'B': return push_text(pickle, take(pickle, 4));                           /* BINBYTES */
+    case 0x8b: return push_long(pickle, take(pickle, 4)); /* LONG4 */
+    case 0x8d: return push_text(pickle, take(pickle, 8)); /* BINUNICODE8 */
+    case 'C': return push_text(pickle, take(pickle, 1));  /* SHORT_BINBYTES */
+    case 'B': return push_text(pickle, take(pickle, 4));  /* BINBYTES */
     default: return refused(pickle, opcode);
     }
 }
 
-/* Run opcodes until STOP or trouble. Near the end of the file the buffer holds less than the longest opcode: reading past
- * what came is then noticed afterwards, for the buffer is larger than what it holds. */
+/* Run opcodes until STOP or trouble. Near the end of the file the buffer holds less than the longest opcode: reading
+ * past what came is then noticed afterwards, for the buffer is larger than what it holds. */
 static enum pml_trouble run(struct pml_pickle *pickle)
 {
     struct pml_input *input = &pickle->input;

@@ -15,8 +15,9 @@ static bool same_setting(const void *owner, uint32_t number, const void *what)
 
 static uint64_t hash_of(const struct pml_setting *setting)
 {
-    uint64_t hash = pml_hash(pml_hash(0, (uint64_t)setting->stream), (uint64_t)setting->pool[0]);
-    return pml_hash(pml_hash(pml_hash(hash, (uint64_t)setting->pool[1]), setting->context), setting->metadata);
+    uint64_t hash = pml_index_hash(pml_index_hash(0, (uint64_t)setting->stream), (uint64_t)setting->pool[0]);
+    return pml_index_hash(pml_index_hash(pml_index_hash(hash, (uint64_t)setting->pool[1]), setting->context),
+                          setting->metadata);
 }
 
 bool pml_rows_init(struct pml_rows *rows)

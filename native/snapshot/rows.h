@@ -11,8 +11,17 @@
 #include "snapshot/vector.h"
 
 enum pml_action {
-    PML_ALLOC, PML_FREE_REQUESTED, PML_FREE_COMPLETED, PML_SEGMENT_ALLOC, PML_SEGMENT_FREE, PML_SEGMENT_MAP,
-    PML_SEGMENT_UNMAP, PML_OOM, PML_SNAPSHOT_TAKEN, PML_OTHER_ACTION, PML_ACTIONS,
+    PML_ALLOC,
+    PML_FREE_REQUESTED,
+    PML_FREE_COMPLETED,
+    PML_SEGMENT_ALLOC,
+    PML_SEGMENT_FREE,
+    PML_SEGMENT_MAP,
+    PML_SEGMENT_UNMAP,
+    PML_OOM,
+    PML_SNAPSHOT_TAKEN,
+    PML_OTHER_ACTION,
+    PML_ACTIONS,
 };
 
 /* Where an allocation belongs besides its device. `number` of stream and pool: as in the file. */
@@ -33,12 +42,12 @@ struct pml_event {
     uint32_t packed; /* action << PML_SETTING_BITS | setting */
 };
 
-static inline enum pml_action pml_event_action(const struct pml_event *event)
+static inline enum pml_action pml_rows_action_of(const struct pml_event *event)
 {
     return (enum pml_action)(event->packed >> PML_SETTING_BITS);
 }
 
-static inline uint32_t pml_event_setting(const struct pml_event *event)
+static inline uint32_t pml_rows_setting_of(const struct pml_event *event)
 {
     return event->packed & ((1u << PML_SETTING_BITS) - 1);
 }

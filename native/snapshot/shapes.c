@@ -1,5 +1,6 @@
-/* What the dicts and lists of a pickle become: rows, frames and stacks where they have the form, plain values elsewhere. */
-#include "snapshot/pickle.h"
+/* What the dicts and lists of a pickle become: rows, frames and stacks where they have the form, plain values
+ * elsewhere. */
+#include "snapshot/shapes.h"
 
 #include <string.h>
 
@@ -20,8 +21,8 @@ static void sort_out(struct fields *fields, const pml_value *pairs, size_t count
     fields->present = 0;
     fields->strange = false;
     for (size_t i = 0; i < count; i += 2) {
-        uint64_t key = pml_value_payload(pairs[i]);
-        if (pml_value_tag(pairs[i]) != PML_STRING)
+        uint64_t key = pml_values_payload(pairs[i]);
+        if (pml_values_tag(pairs[i]) != PML_STRING)
             fields->strange = true;
         else if (key < PML_NAMES_KEY_COUNT) {
             fields->present |= UINT64_C(1) << key;
@@ -40,9 +41,9 @@ static int64_t number_of(const struct pml_pickle *pickle, const struct fields *f
 
 static uint32_t text_of(const struct fields *fields, enum pml_name name)
 {
-    if (!(fields->present >> name & 1) || pml_value_tag(fields->value[name]) != PML_STRING)
+    if (!(fields->present >> name & 1) || pml_values_tag(fields->value[name]) != PML_STRING)
         return PML_NAME_EMPTY;
-    return (uint32_t)pml_value_payload(fields->value[name]);
+    return (uint32_t)pml_values_payload(fields->value[name]);
 }
 
 static uint32_t stack_of(const struct pml_pickle *pickle, const struct fields *fields)
@@ -59,8 +60,8 @@ static uint32_t setting_of(struct pml_pickle *pickle, const struct fields *field
     struct pml_setting setting = {.stream = number_of(pickle, fields, PML_NAME_STREAM),
                                   .context = text_of(fields, PML_NAME_CONTEXT),
                                   .metadata = text_of(fields, PML_NAME_METADATA)};
-    if (fields->present >> pool & 1 && pml_value_tag(fields->value[pool]) == PML_PAIR) {
-        struct pml_pair pair = pickle->values.pairs.items[pml_value_payload(fields->value[pool])];
+    if (fields->present >> pool & 1 && pml_values_tag(fields->value[pool]) == PML_PAIR) {
+        struct pml_pair pair = pickle->values.pairs.items[pml_values_payload(fields->value[pool])];
         setting.pool[0] = pair.first;
         setting.pool[1] = pair.second;
     }
@@ -70,8 +71,8 @@ static uint32_t setting_of(struct pml_pickle *pickle, const struct fields *field
 static bool note_unknown_keys(struct pml_pickle *pickle, const pml_value *pairs, size_t count)
 {
     for (size_t i = 0; i < count; i += 2)
-        if (pml_value_tag(pairs[i]) == PML_STRING && pml_value_payload(pairs[i]) >= PML_NAMES_KEY_COUNT &&
-            !pml_rows_note_unknown(&pickle->rows, (uint32_t)pml_value_payload(pairs[i])))
+        if (pml_values_tag(pairs[i]) == PML_STRING && pml_values_payload(pairs[i]) >= PML_NAMES_KEY_COUNT &&
+            !pml_rows_note_unknown(&pickle->rows, (uint32_t)pml_values_payload(pairs[i])))
             return false;
     return true;
 }
@@ -172,7 +173,7 @@ static bool add_row(struct pml_pickle *pickle, enum pml_kind kind, const struct 
     struct pml_rows *rows = &pickle->rows;
     if (kind == PML_IS_FRAME) {
         struct pml_frame_stack_frame frame = {text_of(fields, PML_NAME_NAME), text_of(fields, PML_NAME_FILENAME),
-                                  (int32_t)number_of(pickle, fields, PML_NAME_LINE)};
+                                              (int32_t)number_of(pickle, fields, PML_NAME_LINE)};
         *number = pml_stacks_frame(&rows->stacks, frame);
         return *number != PML_INDEX_NONE;
     }
@@ -205,11 +206,11 @@ static enum pml_trouble keep(struct pml_pickle *pickle, pml_value object, enum p
     return PML_FINE;
 }
 
-enum pml_trouble pml_shape_pairs(struct pml_pickle *pickle, pml_value dict, const pml_value *pairs, size_t count)
+enum pml_trouble pml_shapes_pairs(struct pml_pickle *pickle, pml_value dict, const pml_value *pairs, size_t count)
 {
     uint64_t payload = 0;
     enum pml_kind now = pml_values_kind(&pickle->values, dict, &payload);
-    if (pml_value_tag(dict) != PML_OBJECT || (now != PML_EMPTY_DICT && now != PML_IS_DICT) || count % 2)
+    if (pml_values_tag(dict) != PML_OBJECT || (now != PML_EMPTY_DICT && now != PML_IS_DICT) || count % 2)
         return PML_TROUBLE_DAMAGED;
     if (!count)
         return PML_FINE;
@@ -310,10 +311,10 @@ static enum pml_trouble begin_list(struct pml_pickle *pickle, pml_value list, co
     return PML_FINE;
 }
 
-enum pml_trouble pml_shape_append(struct pml_pickle *pickle, pml_value list, const pml_value *items, size_t count)
+enum pml_trouble pml_shapes_append(struct pml_pickle *pickle, pml_value list, const pml_value *items, size_t count)
 {
     uint64_t payload = 0;
-    if (pml_value_tag(list) != PML_OBJECT)
+    if (pml_values_tag(list) != PML_OBJECT)
         return PML_TROUBLE_DAMAGED;
     if (!count)
         return PML_FINE;
@@ -326,7 +327,7 @@ enum pml_trouble pml_shape_append(struct pml_pickle *pickle, pml_value list, con
     }
 }
 
-enum pml_trouble pml_shape_tuple(struct pml_pickle *pickle, const pml_value *items, size_t count, pml_value *tuple)
+enum pml_trouble pml_shapes_tuple(struct pml_pickle *pickle, const pml_value *items, size_t count, pml_value *tuple)
 {
     struct pml_pair pair;
     bool failed = false;

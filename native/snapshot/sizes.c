@@ -1,16 +1,17 @@
 /* The sizes of blocks: a trace has what the program asked for, the levels count whole blocks.
  *
  * A request is rounded up. Where the allocator finds a block too large, it splits it, except that it leaves up to 1 MiB
- * at a large block's end: such a block is as large as the gap that it was made in. So the gaps of all large segments are
- * followed, by their starts and their ends, as the allocator itself joins free neighbours. Blocks that live at the end
- * have their size in the file. What was made before the recording and is freed in it has the size that its neighbours
- * leave; if there are none to tell, it is the rounded one (PML_SIZE_GUESSED).
+ * at a large block's end: such a block is as large as the gap that it was made in. So the gaps of all large segments
+ * are followed, by their starts and their ends, as the allocator itself joins free neighbours. Blocks that live at the
+ * end have their size in the file. What was made before the recording and is freed in it has the size that its
+ * neighbours leave; if there are none to tell, it is the rounded one (PML_SIZE_GUESSED).
  */
-#include "snapshot/replay.h"
+#include "snapshot/sizes.h"
 
 #include <stdlib.h>
 
 #include "snapshot/addresses.h"
+#include "snapshot/spans.h"
 
 #define UNIT UINT64_C(512)
 #define SMALL (UINT64_C(1) << 20)         /* requests up to this come from small segments */
@@ -69,8 +70,8 @@ uint64_t pml_sizes_rounded(const struct pml_rules *rules, uint64_t requested)
 
 static bool add_gap(struct gaps *gaps, uint64_t start, uint64_t size)
 {
-    return !size || (pml_addresses_set(&gaps->by_start, start, size) &&
-                     pml_addresses_set(&gaps->by_end, start + size, size));
+    return !size ||
+           (pml_addresses_set(&gaps->by_start, start, size) && pml_addresses_set(&gaps->by_end, start + size, size));
 }
 
 static bool take_gap(struct gaps *gaps, uint64_t start, uint64_t *size)
@@ -183,25 +184,26 @@ static bool size_new(struct gaps *gaps, struct pml_allocation *allocation, uint3
 
 static int by_address(const void *a, const void *b)
 {
-    uint64_t left = (*(struct pml_allocation *const *)a)->address, right = (*(struct pml_allocation *const *)b)->address;
+    uint64_t left = (*(struct pml_allocation *const *)a)->address,
+             right = (*(struct pml_allocation *const *)b)->address;
     return left < right ? -1 : left > right;
 }
 
-/* Whether a gap after a block belongs to it: in a large segment there is none of up to 1 MiB by itself, and a block that is
- * too large to be split has its segment alone. */
+/* Whether a gap after a block belongs to it: in a large segment there is none of up to 1 MiB by itself, and a block
+ * that is too large to be split has its segment alone. */
 static bool is_its_own(const struct gaps *gaps, const struct pml_allocation *block, uint64_t gap)
 {
     return (block->flags & PML_SIZE_GUESSED) && (gap <= SMALL || block->size >= gaps->replay->rules->largest_split);
 }
 
-static bool lay_out_span(struct gaps *gaps, const struct pml_memory_span *span, struct pml_allocation **blocks, size_t *next,
-                         size_t count)
+static bool lay_out_span(struct gaps *gaps, const struct pml_memory_span *span, struct pml_allocation **blocks,
+                         size_t *next, size_t count)
 {
     uint64_t at = span->start;
     struct pml_allocation *last = NULL;
     while (*next < count && blocks[*next]->address < span->start)
         ++*next;
-    for (; at < span->end; ) {
+    for (; at < span->end;) {
         bool more = *next < count && blocks[*next]->address < span->end;
         uint64_t until = more ? blocks[*next]->address : span->end;
         if (until > at && last && is_its_own(gaps, last, until - at))
@@ -279,7 +281,7 @@ static bool follow_segment(struct gaps *gaps, const struct pml_event *event, enu
     uint64_t size;
     if (action == PML_SEGMENT_MAP)
         gaps->has_expandable = true;
-    if (!is_followed(gaps, event->size, pml_event_setting(event)))
+    if (!is_followed(gaps, event->size, pml_rows_setting_of(event)))
         return true;
     if (action == PML_SEGMENT_ALLOC)
         return add_segment(gaps, event->address, event->size) && add_gap(gaps, event->address, event->size);
@@ -292,10 +294,9 @@ static bool follow(struct gaps *gaps)
 {
     struct pml_replay *replay = gaps->replay;
     for (uint32_t i = 0; i < replay->count; i++) {
-        enum pml_action action = pml_event_action(&replay->events[i]);
+        enum pml_action action = pml_rows_action_of(&replay->events[i]);
         uint32_t number = replay->of_event.items[i];
-        struct pml_allocation *allocation =
-            number == PML_NO_ALLOCATION ? NULL : &replay->allocations.items[number];
+        struct pml_allocation *allocation = number == PML_NO_ALLOCATION ? NULL : &replay->allocations.items[number];
         bool fine = true;
         if (!allocation)
             fine = follow_segment(gaps, &replay->events[i], action);

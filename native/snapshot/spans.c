@@ -1,5 +1,5 @@
-/* Memory taken from the device at a moment: that at the end, with what came after the moment undone. See replay.h. */
-#include "snapshot/replay.h"
+/* Memory taken from the device at a moment: that at the end, with what came after the moment undone. See spans.h. */
+#include "snapshot/spans.h"
 
 #include <string.h>
 
@@ -67,9 +67,9 @@ bool pml_spans_at(const struct pml_replay *replay, uint32_t moment, pml_memory_s
     spans->used = fine ? replay->spans.used : 0;
     for (uint32_t i = replay->count; fine && i > moment; i--) {
         const struct pml_event *event = &replay->events[i - 1];
-        enum pml_action action = pml_event_action(event);
+        enum pml_action action = pml_rows_action_of(event);
         uint64_t end = event->address + event->size;
-        struct pml_memory_span span = {event->address, end, pml_event_setting(event), action == PML_SEGMENT_UNMAP};
+        struct pml_memory_span span = {event->address, end, pml_rows_setting_of(event), action == PML_SEGMENT_UNMAP};
         if (action == PML_SEGMENT_ALLOC || action == PML_SEGMENT_MAP)
             fine = cut(spans, event->address, end);
         else if (action == PML_SEGMENT_FREE || action == PML_SEGMENT_UNMAP)

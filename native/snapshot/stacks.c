@@ -32,7 +32,7 @@ bool pml_stacks_init(struct pml_stacks *stacks)
 
 uint32_t pml_stacks_frame(struct pml_stacks *stacks, struct pml_frame_stack_frame frame)
 {
-    uint64_t hash = pml_hash(pml_hash(pml_hash(0, frame.function), frame.file), (uint32_t)frame.line);
+    uint64_t hash = pml_index_hash(pml_index_hash(pml_index_hash(0, frame.function), frame.file), (uint32_t)frame.line);
     uint32_t found = pml_index_find(&stacks->frame_index, hash, same_frame, stacks, &frame);
     if (found != PML_INDEX_NONE)
         return found;
@@ -46,7 +46,7 @@ static uint64_t hash_of(const uint32_t *frames, uint32_t count)
 {
     uint64_t hash = count;
     for (uint32_t i = 0; i < count; i++)
-        hash = pml_hash(hash, frames[i]);
+        hash = pml_index_hash(hash, frames[i]);
     return hash;
 }
 

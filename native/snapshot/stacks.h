@@ -1,5 +1,5 @@
-/* The frames of a snapshot and the stacks made of them, each kept once. Frame and stack numbers never change; stack 0 is
- * the empty one. Owns both. No locks.
+/* The frames of a snapshot and the stacks made of them, each kept once. Frame and stack numbers never change; stack 0
+ * is the empty one. Owns both. No locks.
  */
 #ifndef PML_STACKS_H
 #define PML_STACKS_H

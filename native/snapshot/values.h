@@ -1,7 +1,8 @@
 /* The values of a pickle while it is read: 8 bytes each, and the containers that they refer to.
  *
- * A container becomes what it holds as soon as that is known: a dict with the keys of an event is a row of the events, a
- * list of such dicts is a range of rows. So a trace of millions of events never exists as objects. Owned by the reader.
+ * A container becomes what it holds as soon as that is known: a dict with the keys of an event is a row of the events,
+ * a list of such dicts is a range of rows. So a trace of millions of events never exists as objects. Owned by the
+ * reader.
  */
 #ifndef PML_VALUES_H
 #define PML_VALUES_H
@@ -15,23 +16,31 @@ enum pml_tag { PML_NONE, PML_BOOL, PML_INT, PML_WIDE, PML_REAL, PML_STRING, PML_
 
 /* What an object has become. Empty ones may still become anything. */
 enum pml_kind {
-    PML_EMPTY_LIST, PML_EMPTY_DICT, PML_IS_EVENT, PML_IS_BLOCK, PML_IS_SEGMENT, PML_IS_FRAME, PML_IS_STACK, PML_IS_RANGE,
-    PML_IS_LIST, PML_IS_DICT,
+    PML_EMPTY_LIST,
+    PML_EMPTY_DICT,
+    PML_IS_EVENT,
+    PML_IS_BLOCK,
+    PML_IS_SEGMENT,
+    PML_IS_FRAME,
+    PML_IS_STACK,
+    PML_IS_RANGE,
+    PML_IS_LIST,
+    PML_IS_DICT,
 };
 
 #define PML_TAG_BITS 4
 
-static inline pml_value pml_value_make(unsigned tag, uint64_t payload)
+static inline pml_value pml_values_make(unsigned tag, uint64_t payload)
 {
     return payload << PML_TAG_BITS | tag;
 }
 
-static inline unsigned pml_value_tag(pml_value value)
+static inline unsigned pml_values_tag(pml_value value)
 {
     return value & ((1u << PML_TAG_BITS) - 1);
 }
 
-static inline uint64_t pml_value_payload(pml_value value)
+static inline uint64_t pml_values_payload(pml_value value)
 {
     return value >> PML_TAG_BITS;
 }

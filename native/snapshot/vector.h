@@ -1,4 +1,5 @@
-/* Growing arrays, as the reader of memory snapshots uses them: a pointer, how many are used, how many there is room for.
+/* Growing arrays, as the reader of memory snapshots uses them: a pointer, how many are used, how many there is room
+ * for.
  *
  * Whoever has the struct owns the items and frees them. No locks: one thread uses one reader.
  */
@@ -11,11 +12,11 @@
 #include <stdlib.h>
 
 /* A type of array: `PML_VECTOR(struct row) rows;` */
-#define PML_VECTOR(type)                                                                                               \
-    struct {                                                                                                           \
-        type *items;                                                                                                   \
-        size_t used;                                                                                                   \
-        size_t room;                                                                                                   \
+#define PML_VECTOR(type) \
+    struct { \
+        type *items; \
+        size_t used; \
+        size_t room; \
     }
 
 /* Room for `need` items: doubled, so that adding one by one takes constant time. False: no memory. */
@@ -35,8 +36,8 @@ static inline bool pml_vector_room(void **items, size_t *room, size_t need, size
 }
 
 /* Whether there is room for `count` more items. */
-#define PML_RESERVE(vector, count)                                                                                     \
-    ((vector)->used + (count) <= (vector)->room ||                                                                     \
+#define PML_RESERVE(vector, count) \
+    ((vector)->used + (count) <= (vector)->room || \
      pml_vector_room((void **)&(vector)->items, &(vector)->room, (vector)->used + (count), sizeof *(vector)->items))
 
 /* Add one item; false: no memory. */

@@ -1,11 +1,18 @@
-/* Memory snapshots made up for the C tests: a byte buffer that is written as Python's pickler writes, and a reader of it. */
+/* Memory snapshots made up for the C tests: a byte buffer that is written as Python's pickler writes, and a reader of
+ * it. */
 #ifndef PML_SNAPSHOT_FILES_H
 #define PML_SNAPSHOT_FILES_H
 
 #include <string.h>
 
 #include "check.h"
+#include "snapshot/expandable.h"
+#include "snapshot/figures.h"
+#include "snapshot/levels.h"
+#include "snapshot/pickle.h"
 #include "snapshot/replay.h"
+#include "snapshot/sizes.h"
+#include "snapshot/spans.h"
 
 struct file {
     unsigned char bytes[1 << 18];
@@ -149,8 +156,8 @@ static inline void open_world(struct world *world, struct file *file)
     world->trouble = pml_pickle_read(&world->pickle);
     world->is_snapshot = !world->trouble && pml_contents_find(&world->contents, &world->pickle, &failed) && !failed;
     if (world->is_snapshot && world->contents.traces.used)
-        world->replayed = pml_replay_init(&world->replay, &world->contents, &world->pickle.rows,
-                                          &world->contents.traces.items[0]);
+        world->replayed =
+            pml_replay_init(&world->replay, &world->contents, &world->pickle.rows, &world->contents.traces.items[0]);
 }
 
 static inline void close_world(struct world *world)

@@ -7,8 +7,9 @@ static struct file file;
 
 #define MB (UINT64_C(1) << 20)
 
-static const char *const actions[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free",
-                                      "segment_map", "segment_unmap", "oom", "snapshot", "strange"};
+static const char *const actions[] = {"alloc",        "free_requested", "free_completed", "segment_alloc",
+                                      "segment_free", "segment_map",    "segment_unmap",  "oom",
+                                      "snapshot",     "strange"};
 
 static uint64_t random_size(struct check_random *random)
 {
@@ -69,8 +70,8 @@ static void use(struct world *world)
     struct pml_figures figures[2];
     uint64_t lows[8], reserved[3];
     pml_memory_spans spans = {0};
-    pml_replay_peaks(replay, peaks);
-    pml_replay_stretches(replay, ends, 3, stretches);
+    pml_levels_peaks(replay, peaks);
+    pml_levels_stretches(replay, ends, 3, stretches);
     CHECK_INT(stretches[2].at.active <= peaks[1].at.active, 1);
     CHECK(groups && pml_figures_find(replay, groups, 2, 4, figures, lows));
     CHECK_INT(figures[0].live, peaks[3].at.active);

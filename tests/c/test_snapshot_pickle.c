@@ -33,7 +33,7 @@ static void check_small(void)
     CHECK(world.replayed);
     CHECK_INT(world.replay.count, 5);
     CHECK_INT(world.replay.allocations.used, 2);
-    pml_replay_peaks(&world.replay, peaks);
+    pml_levels_peaks(&world.replay, peaks);
     CHECK_INT(peaks[1].at.active, 7 * MB);
     CHECK_INT(peaks[1].moment, 3);
     CHECK_INT(peaks[3].at.active, 4 * MB);
@@ -90,7 +90,10 @@ static enum pml_trouble trouble_of(const char *bytes, size_t count, char *detail
 static void refuses_what_is_not_plain_data(void)
 {
     char detail[128];
-    CHECK_INT(TROUBLE("\x80\x02" "cos\nsystem\n.", detail), PML_TROUBLE_GLOBAL);
+    CHECK_INT(TROUBLE("\x80\x02"
+                      "cos\nsystem\n.",
+                      detail),
+              PML_TROUBLE_GLOBAL);
     CHECK(!strcmp(detail, "os.system"));
     CHECK_INT(TROUBLE("\x80\x04\x8c\x02os\x8c\x06system\x93.", detail), PML_TROUBLE_GLOBAL);
     CHECK(!strcmp(detail, "os.system"));
@@ -111,9 +114,22 @@ static void refuses_what_is_no_pickle(void)
 
 static void refuses_opcodes_that_do_not_fit(void)
 {
-    static const char *const wrong[] = {"\x80\x02u.", "\x80\x02" "e.", "\x80\x02" "(e.", "\x80\x02" "a.", "\x80\x02N(Na.",
-                                        "\x80\x02}(Nu.", "\x80\x02h\x05.", "\x80\x02.", "\x80\x02NN.", "\x80\x02N(.",
-                                        "\x80\x02\x86.", "\x80\x02t.", "\x80\x02]q\x00}q\x01h\x00NNs."};
+    static const char *const wrong[] = {"\x80\x02u.",
+                                        "\x80\x02"
+                                        "e.",
+                                        "\x80\x02"
+                                        "(e.",
+                                        "\x80\x02"
+                                        "a.",
+                                        "\x80\x02N(Na.",
+                                        "\x80\x02}(Nu.",
+                                        "\x80\x02h\x05.",
+                                        "\x80\x02.",
+                                        "\x80\x02NN.",
+                                        "\x80\x02N(.",
+                                        "\x80\x02\x86.",
+                                        "\x80\x02t.",
+                                        "\x80\x02]q\x00}q\x01h\x00NNs."};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         size_t length = i == 6 ? 5 : i == 12 ? 13 : strlen(wrong[i]);
         CHECK_INT(trouble_of(wrong[i], length, NULL), PML_TROUBLE_DAMAGED);
@@ -152,8 +168,17 @@ static int64_t read_flood(void *arg, void *into, size_t most)
 /* What could fill the memory is given up early. */
 static void gives_up_on_floods(void)
 {
-    static const char *const patterns[] = {"]", "]\x94", "}", "(", "]a", "K\x01\x85", "K\x01K\x02\x86", "N\x94", "G12345678",
-                                           "](K\x01K\x01K\x01K\x01K\x01K\x01K\x01K\x01K\x01" "e"};
+    static const char *const patterns[] = {"]",
+                                           "]\x94",
+                                           "}",
+                                           "(",
+                                           "]a",
+                                           "K\x01\x85",
+                                           "K\x01K\x02\x86",
+                                           "N\x94",
+                                           "G12345678",
+                                           "](K\x01K\x01K\x01K\x01K\x01K\x01K\x01K\x01K\x01"
+                                           "e"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         struct flood flood = {.most = (size_t)1 << 31, .pattern = patterns[i], .length = strlen(patterns[i])};
         struct pml_pickle pickle;
@@ -180,8 +205,10 @@ static void tells_that_reading_failed(void)
 
 static void reads_numbers_of_all_kinds(void)
 {
-    static const char bytes[] = "\x80\x02](K\xffM\xff\xffJ\xff\xff\xff\xff\x8a\x00\x8a\x01\xff\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"
-                                "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00\x88\x89" "e.";
+    static const char bytes[] =
+        "\x80\x02](K\xffM\xff\xffJ\xff\xff\xff\xff\x8a\x00\x8a\x01\xff\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"
+        "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00\x88\x89"
+        "e.";
     static const int64_t wanted[] = {255, 65535, -1, 0, -1, INT64_MIN, -1, 1, 0};
     struct world world;
     file.used = 0;

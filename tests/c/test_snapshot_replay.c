@@ -1,7 +1,7 @@
 /* The replay of traces, against an allocator that is written down here: sizes, levels, and what was there before.
  *
- * The model places blocks as PyTorch's caching allocator does: the first gap that is large enough, split by its rules. Its
- * trace has what PyTorch's has; its levels are counted by itself.
+ * The model places blocks as PyTorch's caching allocator does: the first gap that is large enough, split by its rules.
+ * Its trace has what PyTorch's has; its levels are counted by itself.
  */
 #include "snapshot/gapset.h"
 #include "snapshot_files.h"
@@ -19,7 +19,11 @@ static struct file file;
 static struct {
     struct block blocks[4 * MOST]; /* of all segments, by address */
     int count;
-    struct { char action[16]; uint64_t address, size; struct pml_memory_levels after; } events[4 * MOST];
+    struct {
+        char action[16];
+        uint64_t address, size;
+        struct pml_memory_levels after;
+    } events[4 * MOST];
     int used;
     struct pml_memory_levels now;
     uint64_t next_segment;
@@ -77,8 +81,8 @@ static void model_allocate(struct check_random *random)
     uint64_t rounded = (requested + 511) / 512 * 512;
     bool small = rounded <= MB;
     int at = 0;
-    while (at < model.count && (model.blocks[at].live || is_small(model.blocks[at].start) != small ||
-                                model.blocks[at].size < rounded))
+    while (at < model.count &&
+           (model.blocks[at].live || is_small(model.blocks[at].start) != small || model.blocks[at].size < rounded))
         at++;
     if (at == model.count)
         at = new_segment(small);
@@ -137,7 +141,7 @@ static void write_file(int first)
 {
     begin_file(&file);
     begin_list(&file, "segments");
-    for (int i = 0; i < model.count; ) {
+    for (int i = 0; i < model.count;) {
         uint64_t segment = segment_of(model.blocks[i].start);
         begin_segment(&file, model.blocks[i].start, is_small(model.blocks[i].start) ? 2 * MB : 20 * MB);
         for (; i < model.count && segment_of(model.blocks[i].start) == segment; i++)
@@ -157,7 +161,7 @@ static void check_levels(const struct world *world, int first)
 {
     struct pml_memory_levels now = world->replay.at_start;
     for (int i = first; i < model.used; i++) {
-        pml_replay_step(&world->replay, (uint32_t)(i - first), &now);
+        pml_levels_step(&world->replay, (uint32_t)(i - first), &now);
         CHECK_INT(now.allocated, model.events[i].after.allocated);
         CHECK_INT(now.active, model.events[i].after.active);
         CHECK_INT(now.reserved, model.events[i].after.reserved);
@@ -195,7 +199,7 @@ static void follows_a_program_from_its_middle(struct check_random *random)
         check_levels(&world, first);
     }
     struct pml_memory_peak peaks[4];
-    pml_replay_peaks(&world.replay, peaks);
+    pml_levels_peaks(&world.replay, peaks);
     CHECK_INT(peaks[3].at.active, model.now.active);
     CHECK_INT(peaks[3].at.reserved, model.now.reserved);
     close_world(&world);
@@ -245,7 +249,7 @@ static void ends_what_was_lost(void)
     open_world(&world, &file);
     CHECK(world.replayed);
     CHECK_INT(world.replay.lost.used, 2); /* the last one is not among the segments either */
-    pml_replay_peaks(&world.replay, peaks);
+    pml_levels_peaks(&world.replay, peaks);
     CHECK_INT(peaks[1].at.active, 1024);
     CHECK_INT(peaks[3].at.active, 0);
     close_world(&world);

@@ -1,14 +1,13 @@
 /* The type `SnapshotColumn`: rows of a snapshot as a read-only buffer, which keeps the snapshot alive. */
-#include "snapshot/snapshot_type.h"
+#include "types/snapshot_columns.h"
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *owner;
+    PyObject_HEAD PyObject *owner;
     const void *start;
     Py_ssize_t bytes;
 } PmlSnapshotColumn;
 
-PyObject *pml_snapshot_column(PyTypeObject *type, PyObject *owner, const void *start, size_t bytes)
+PyObject *pml_snapshot_columns_new(PyTypeObject *type, PyObject *owner, const void *start, size_t bytes)
 {
     PmlSnapshotColumn *self = (PmlSnapshotColumn *)type->tp_alloc(type, 0);
     if (!self)
@@ -46,7 +45,7 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-PyType_Spec pml_snapshot_column_spec = {
+PyType_Spec pml_snapshot_columns_spec = {
     .name = "pytorch_memlab_c._native.SnapshotColumn",
     .basicsize = sizeof(PmlSnapshotColumn),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -1,12 +1,24 @@
-/* The type `SnapshotData`: one memory snapshot, read from a callable that fills a buffer. Its rows are buffers, and never
- * change. Needs the GIL throughout.
+/* The type `SnapshotData`: one memory snapshot, read from a callable that fills a buffer. Its rows are buffers, and
+ * never change. Needs the GIL throughout.
  */
-#include "snapshot/snapshot_type.h"
+#include "types/snapshot_data.h"
+
+#include "snapshot/pickle.h"
+#include "snapshot/replay.h"
+#include "types/snapshot_columns.h"
+#include "types/snapshot_objects.h"
+#include "types/snapshot_replays.h"
+#include "types/snapshot_struct.h"
 
 static const char *const troubles[] = {
-    [PML_FINE] = "fine", [PML_TROUBLE_EMPTY] = "empty", [PML_TROUBLE_CUT_OFF] = "cut off",
-    [PML_TROUBLE_NO_PICKLE] = "no pickle", [PML_TROUBLE_GLOBAL] = "global", [PML_TROUBLE_NOT_PLAIN] = "not plain",
-    [PML_TROUBLE_DAMAGED] = "damaged", [PML_TROUBLE_TOO_MUCH] = "too much",
+    [PML_FINE] = "fine",
+    [PML_TROUBLE_EMPTY] = "empty",
+    [PML_TROUBLE_CUT_OFF] = "cut off",
+    [PML_TROUBLE_NO_PICKLE] = "no pickle",
+    [PML_TROUBLE_GLOBAL] = "global",
+    [PML_TROUBLE_NOT_PLAIN] = "not plain",
+    [PML_TROUBLE_DAMAGED] = "damaged",
+    [PML_TROUBLE_TOO_MUCH] = "too much",
 };
 
 /* ValueError(what, offset, detail): Python makes a sentence of it. */
@@ -60,7 +72,7 @@ static int read_all(PmlSnapshotData *self)
 static int finish(PmlSnapshotData *self)
 {
     size_t traces = self->contents.traces.used;
-    self->other = pml_snapshot_object(&self->pickle, self->pickle.root, 0);
+    self->other = pml_snapshot_objects_make(&self->pickle, self->pickle.root, 0);
     self->replays = PyMem_Calloc(traces + 1, sizeof *self->replays);
     self->replayed = PyMem_Calloc(traces + 1, sizeof *self->replayed);
     pml_pickle_finish(&self->pickle);
@@ -113,7 +125,7 @@ static PyObject *names(PyObject *object, PyObject *unused)
     const struct pml_names *names = &((PmlSnapshotData *)object)->pickle.rows.names;
     PyObject *list = PyList_New((Py_ssize_t)names->entries.used);
     for (size_t i = 0; list && i < names->entries.used; i++) {
-        PyObject *text = pml_snapshot_text(names, (uint32_t)i);
+        PyObject *text = pml_snapshot_objects_text(names, (uint32_t)i);
         if (!text)
             Py_CLEAR(list);
         else
@@ -143,7 +155,7 @@ static PyObject *unknown(PyObject *object, PyObject *unused)
     const struct pml_rows *rows = &((PmlSnapshotData *)object)->pickle.rows;
     PyObject *list = PyList_New((Py_ssize_t)rows->unknown.used);
     for (size_t i = 0; list && i < rows->unknown.used; i++) {
-        PyObject *text = pml_snapshot_text(&rows->names, rows->unknown.items[i]);
+        PyObject *text = pml_snapshot_objects_text(&rows->names, rows->unknown.items[i]);
         if (!text)
             Py_CLEAR(list);
         else
@@ -166,12 +178,12 @@ static PyObject *devices(PyObject *object, PyObject *unused)
     return list;
 }
 
-#define COLUMN(name, vector)                                                                                           \
-    static PyObject *name(PyObject *object, PyObject *unused)                                                          \
-    {                                                                                                                  \
-        PmlSnapshotData *self = (PmlSnapshotData *)object;                                                             \
-        return pml_snapshot_column(self->column_type, object, self->pickle.rows.vector.items,                          \
-                                   self->pickle.rows.vector.used * sizeof *self->pickle.rows.vector.items);            \
+#define COLUMN(name, vector) \
+    static PyObject *name(PyObject *object, PyObject *unused) \
+    { \
+        PmlSnapshotData *self = (PmlSnapshotData *)object; \
+        return pml_snapshot_columns_new(self->column_type, object, self->pickle.rows.vector.items, \
+                                        self->pickle.rows.vector.used * sizeof *self->pickle.rows.vector.items); \
     }
 
 COLUMN(frames, stacks.frames)
@@ -205,14 +217,18 @@ static PyMethodDef methods[] = {
     {"members", members, METH_NOARGS, "Frames of stacks, the innermost first."},
     {"segments", segments, METH_NOARGS, "The segments at the end, of all devices."},
     {"blocks", blocks, METH_NOARGS, "The blocks of segments at the end."},
-    {"events", pml_snapshot_events, METH_O, "The events of a trace."},
-    {"replay", pml_snapshot_replay, METH_O, "(levels at the start, levels in the file, events, lost, guessed, unequal)."},
-    {"allocations", pml_snapshot_allocations, METH_O, "The allocations of a trace."},
-    {"peaks", pml_snapshot_peaks, METH_O, "Of allocated, active, reserved, and the end: the levels and the moment."},
-    {"stretches", pml_snapshot_stretches, METH_VARARGS, "(trace, ends): the extremes between moments."},
-    {"spans", pml_snapshot_spans, METH_VARARGS, "(trace, moment): memory taken from the device then."},
-    {"figures", pml_snapshot_figures, METH_VARARGS, "(trace, group of each stack, groups, stretches): figures, lows."},
-    {"expandable", pml_snapshot_expandable, METH_VARARGS, "(trace, moments): what expandable segments would reserve."},
+    {"events", pml_snapshot_replays_events, METH_O, "The events of a trace."},
+    {"replay", pml_snapshot_replays_replay, METH_O,
+     "(levels at the start, levels in the file, events, lost, guessed, unequal)."},
+    {"allocations", pml_snapshot_replays_allocations, METH_O, "The allocations of a trace."},
+    {"peaks", pml_snapshot_replays_peaks, METH_O,
+     "Of allocated, active, reserved, and the end: the levels and the moment."},
+    {"stretches", pml_snapshot_replays_stretches, METH_VARARGS, "(trace, ends): the extremes between moments."},
+    {"spans", pml_snapshot_replays_spans, METH_VARARGS, "(trace, moment): memory taken from the device then."},
+    {"figures", pml_snapshot_replays_figures, METH_VARARGS,
+     "(trace, group of each stack, groups, stretches): figures, lows."},
+    {"expandable", pml_snapshot_replays_expandable, METH_VARARGS,
+     "(trace, moments): what expandable segments would reserve."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -224,7 +240,8 @@ static PyGetSetDef getset[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "SnapshotData(readinto): a memory snapshot of PyTorch. ValueError(what, offset, detail) if it is none."},
+    {Py_tp_doc,
+     "SnapshotData(readinto): a memory snapshot of PyTorch. ValueError(what, offset, detail) if it is none."},
     {Py_tp_new, snapshot_new},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
@@ -247,7 +264,7 @@ static int add_type(PyObject *module, PyType_Spec *wanted)
     return done;
 }
 
-int pml_snapshot_add_types(PyObject *module)
+int pml_snapshot_data_add_types(PyObject *module)
 {
-    return add_type(module, &spec) < 0 ? -1 : add_type(module, &pml_snapshot_column_spec);
+    return add_type(module, &spec) < 0 ? -1 : add_type(module, &pml_snapshot_columns_spec);
 }

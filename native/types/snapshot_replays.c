@@ -1,5 +1,13 @@
 /* The methods of `SnapshotData` about one trace: its events, its allocations, levels and figures. */
-#include "snapshot/snapshot_type.h"
+#include "types/snapshot_replays.h"
+
+#include "snapshot/expandable.h"
+#include "snapshot/figures.h"
+#include "snapshot/levels.h"
+#include "snapshot/replay.h"
+#include "snapshot/spans.h"
+#include "types/snapshot_columns.h"
+#include "types/snapshot_struct.h"
 
 /* The trace of a number argument, or -1 with an exception set. */
 static Py_ssize_t trace_number(const PmlSnapshotData *self, PyObject *object)
@@ -37,7 +45,7 @@ static PyObject *levels_tuple(const struct pml_memory_levels *levels)
                          (unsigned long long)levels->reserved);
 }
 
-PyObject *pml_snapshot_replay(PyObject *self, PyObject *number)
+PyObject *pml_snapshot_replays_replay(PyObject *self, PyObject *number)
 {
     const struct pml_replay *replay = replay_of(self, number);
     if (!replay)
@@ -46,38 +54,38 @@ PyObject *pml_snapshot_replay(PyObject *self, PyObject *number)
                          (unsigned)replay->lost.used, replay->guessed, replay->unequal);
 }
 
-PyObject *pml_snapshot_events(PyObject *object, PyObject *number)
+PyObject *pml_snapshot_replays_events(PyObject *object, PyObject *number)
 {
     PmlSnapshotData *self = (PmlSnapshotData *)object;
     Py_ssize_t i = trace_number(self, number);
     if (i < 0)
         return NULL;
     const struct pml_trace *trace = &self->contents.traces.items[i];
-    return pml_snapshot_column(self->column_type, object, self->pickle.rows.events.items + trace->first,
-                               trace->count * sizeof(struct pml_event));
+    return pml_snapshot_columns_new(self->column_type, object, self->pickle.rows.events.items + trace->first,
+                                    trace->count * sizeof(struct pml_event));
 }
 
-PyObject *pml_snapshot_allocations(PyObject *self, PyObject *number)
+PyObject *pml_snapshot_replays_allocations(PyObject *self, PyObject *number)
 {
     const struct pml_replay *replay = replay_of(self, number);
     if (!replay)
         return NULL;
-    return pml_snapshot_column(((PmlSnapshotData *)self)->column_type, self, replay->allocations.items,
-                               replay->allocations.used * sizeof *replay->allocations.items);
+    return pml_snapshot_columns_new(((PmlSnapshotData *)self)->column_type, self, replay->allocations.items,
+                                    replay->allocations.used * sizeof *replay->allocations.items);
 }
 
-PyObject *pml_snapshot_peaks(PyObject *self, PyObject *number)
+PyObject *pml_snapshot_replays_peaks(PyObject *self, PyObject *number)
 {
     struct pml_memory_peak peaks[4];
     const struct pml_replay *replay = replay_of(self, number);
     if (!replay)
         return NULL;
-    pml_replay_peaks(replay, peaks);
+    pml_levels_peaks(replay, peaks);
     PyObject *list = PyList_New(4);
     for (int i = 0; list && i < 4; i++) {
-        PyObject *peak = Py_BuildValue("(KKKI)", (unsigned long long)peaks[i].at.allocated,
-                                       (unsigned long long)peaks[i].at.active,
-                                       (unsigned long long)peaks[i].at.reserved, peaks[i].moment);
+        PyObject *peak =
+            Py_BuildValue("(KKKI)", (unsigned long long)peaks[i].at.allocated, (unsigned long long)peaks[i].at.active,
+                          (unsigned long long)peaks[i].at.reserved, peaks[i].moment);
         if (!peak)
             Py_CLEAR(list);
         else
@@ -103,7 +111,7 @@ static const struct pml_replay *replay_and_numbers(PyObject *self, PyObject *arg
     return replay;
 }
 
-PyObject *pml_snapshot_stretches(PyObject *self, PyObject *args)
+PyObject *pml_snapshot_replays_stretches(PyObject *self, PyObject *args)
 {
     Py_buffer ends;
     size_t count;
@@ -112,12 +120,12 @@ PyObject *pml_snapshot_stretches(PyObject *self, PyObject *args)
         return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(struct pml_memory_stretch)));
     if (bytes)
-        pml_replay_stretches(replay, ends.buf, count, (struct pml_memory_stretch *)PyBytes_AS_STRING(bytes));
+        pml_levels_stretches(replay, ends.buf, count, (struct pml_memory_stretch *)PyBytes_AS_STRING(bytes));
     PyBuffer_Release(&ends);
     return bytes;
 }
 
-PyObject *pml_snapshot_expandable(PyObject *self, PyObject *args)
+PyObject *pml_snapshot_replays_expandable(PyObject *self, PyObject *args)
 {
     Py_buffer moments;
     size_t count;
@@ -133,7 +141,7 @@ PyObject *pml_snapshot_expandable(PyObject *self, PyObject *args)
     return bytes;
 }
 
-PyObject *pml_snapshot_spans(PyObject *self, PyObject *args)
+PyObject *pml_snapshot_replays_spans(PyObject *self, PyObject *args)
 {
     PyObject *number;
     unsigned moment;
@@ -143,10 +151,10 @@ PyObject *pml_snapshot_spans(PyObject *self, PyObject *args)
     const struct pml_replay *replay = replay_of(self, number);
     if (!replay)
         return NULL;
-    PyObject *bytes = pml_spans_at(replay, moment, &spans)
-                          ? PyBytes_FromStringAndSize((const char *)spans.items,
-                                                      (Py_ssize_t)(spans.used * sizeof *spans.items))
-                          : PyErr_NoMemory();
+    PyObject *bytes =
+        pml_spans_at(replay, moment, &spans)
+            ? PyBytes_FromStringAndSize((const char *)spans.items, (Py_ssize_t)(spans.used * sizeof *spans.items))
+            : PyErr_NoMemory();
     PML_DROP(&spans);
     return bytes;
 }
@@ -156,9 +164,9 @@ static PyObject *figures_of(const struct pml_replay *replay, const Py_buffer *gr
     PyObject *figures = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(struct pml_figures)));
     PyObject *lows = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * stretches * sizeof(uint64_t)));
     bool fine = figures && lows;
-    if (fine && !pml_figures_find(replay, groups->buf, count, stretches,
-                                  (struct pml_figures *)PyBytes_AS_STRING(figures),
-                                  (uint64_t *)PyBytes_AS_STRING(lows))) {
+    if (fine &&
+        !pml_figures_find(replay, groups->buf, count, stretches, (struct pml_figures *)PyBytes_AS_STRING(figures),
+                          (uint64_t *)PyBytes_AS_STRING(lows))) {
         PyErr_NoMemory();
         fine = false;
     }
@@ -168,7 +176,7 @@ static PyObject *figures_of(const struct pml_replay *replay, const Py_buffer *gr
     return both;
 }
 
-PyObject *pml_snapshot_figures(PyObject *self, PyObject *args)
+PyObject *pml_snapshot_replays_figures(PyObject *self, PyObject *args)
 {
     PyObject *number, *both = NULL;
     Py_buffer groups;

@@ -1,11 +1,11 @@
 /* Plain values of a snapshot's pickle as Python objects: settings, annotations, and what a later version adds. */
-#include "snapshot/snapshot_type.h"
+#include "types/snapshot_objects.h"
 
 #include <string.h>
 
 #define DEEPEST 20
 
-PyObject *pml_snapshot_text(const struct pml_names *names, uint32_t number)
+PyObject *pml_snapshot_objects_text(const struct pml_names *names, uint32_t number)
 {
     size_t length;
     const char *text = pml_names_text(names, number, &length);
@@ -16,7 +16,7 @@ static PyObject *list_object(const struct pml_pickle *pickle, const pml_items *i
 {
     PyObject *list = PyList_New((Py_ssize_t)items->used);
     for (size_t i = 0; list && i < items->used; i++) {
-        PyObject *item = pml_snapshot_object(pickle, items->items[i], depth + 1);
+        PyObject *item = pml_snapshot_objects_make(pickle, items->items[i], depth + 1);
         if (!item)
             Py_CLEAR(list);
         else
@@ -27,8 +27,8 @@ static PyObject *list_object(const struct pml_pickle *pickle, const pml_items *i
 
 static int set_item(const struct pml_pickle *pickle, PyObject *dict, const pml_value *pair, int depth)
 {
-    PyObject *key = pml_snapshot_object(pickle, pair[0], depth + 1);
-    PyObject *value = key ? pml_snapshot_object(pickle, pair[1], depth + 1) : NULL;
+    PyObject *key = pml_snapshot_objects_make(pickle, pair[0], depth + 1);
+    PyObject *value = key ? pml_snapshot_objects_make(pickle, pair[1], depth + 1) : NULL;
     int done = value ? PyDict_SetItem(dict, key, value) : -1;
     Py_XDECREF(key);
     Py_XDECREF(value);
@@ -72,21 +72,19 @@ static PyObject *real_object(uint64_t bits)
     return PyFloat_FromDouble(real);
 }
 
-PyObject *pml_snapshot_object(const struct pml_pickle *pickle, pml_value value, int depth)
+PyObject *pml_snapshot_objects_make(const struct pml_pickle *pickle, pml_value value, int depth)
 {
-    uint64_t payload = pml_value_payload(value);
+    uint64_t payload = pml_values_payload(value);
     int64_t integer = 0;
-    switch (pml_value_tag(value)) {
+    switch (pml_values_tag(value)) {
     case PML_NONE: Py_RETURN_NONE;
     case PML_BOOL: return PyBool_FromLong(payload != 0);
-    case PML_STRING: return pml_snapshot_text(&pickle->rows.names, (uint32_t)payload);
+    case PML_STRING: return pml_snapshot_objects_text(&pickle->rows.names, (uint32_t)payload);
     case PML_REAL: return real_object(pickle->values.wide.items[payload]);
     case PML_PAIR:
         return Py_BuildValue("(LL)", (long long)pickle->values.pairs.items[payload].first,
                              (long long)pickle->values.pairs.items[payload].second);
     case PML_OBJECT: return container_object(pickle, value, depth);
-    default:
-        pml_values_as_integer(&pickle->values, value, &integer);
-        return PyLong_FromLongLong(integer);
+    default: pml_values_as_integer(&pickle->values, value, &integer); return PyLong_FromLongLong(integer);
     }
 }
