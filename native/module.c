@@ -13,6 +13,7 @@
 #include "types/holders_type.h"
 #include "types/peak_window.h"
 #include "types/saved_figures.h"
+#include "types/snapshot_data.h"
 #include "types/snapshot.h"
 #include "types/tracer.h"
 
@@ -85,8 +86,8 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 static int add_named_tuples(PyObject *module)
 {
     int (*const add[])(PyObject *) = {
-        pml_snapshot_add_types,    pml_saved_figures_add_types, pml_holders_type_add_types,
-        pml_peak_window_add_types, pml_devices_add_types,       pml_storages_add_types,
+        pml_snapshot_data_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,
+        pml_peak_window_add_types,   pml_devices_add_types,       pml_storages_add_types,
     };
     for (size_t i = 0; i < sizeof add / sizeof *add; i++)
         if (add[i](module) < 0)
@@ -101,7 +102,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
-        add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
+        add_type(module, &pml_storage_type_spec, &state->storage_type) < 0 || pml_snapshot_data_add_types(module) < 0)
         return -1;
     if (add_named_tuples(module) < 0 || pml_state_begin(state) < 0)
         return -1;

@@ -28,7 +28,8 @@ def _prepare_torch(torch: Any, runtime: ctypes.CDLL) -> None:
     """The part that needs torch: binds what is loaded to the simulation, and leaves out what it does not simulate."""
     interpose(runtime)
     torch.backends.cudnn.enabled = False
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):  # since PyTorch 2.3
+        torch.backends.cuda.enable_cudnn_sdp(False)
     # A profiler that is already active had its own pointers where these were just written.
     if following.is_following():
         following.prepare(again=True)
