@@ -325,7 +325,7 @@ static struct known *known_or_new(const struct pml_saved_tensor *tensor)
     return block ? block : insert(tensor->storage, tensor->bytes, tensor->device, 0);
 }
 
-/* Without the mutex, as Python is asked: the tensor lives meanwhile, but the table may change. */
+/* Without the mutex, as this calls Python: the tensor stays alive, but the table may change. */
 static bool ask(const struct pml_saved_tensor *tensor)
 {
     pml_saved_tables_unlock();
