@@ -83,11 +83,11 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
     return *type ? PyModule_AddType(module, *type) : -1;
 }
 
-static int add_named_tuples(PyObject *module)
+static int add_other_types(PyObject *module)
 {
     int (*const add[])(PyObject *) = {
-        pml_snapshot_data_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,
-        pml_peak_window_add_types,   pml_devices_add_types,       pml_storages_add_types,
+        pml_snapshot_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,  pml_peak_window_add_types,
+        pml_devices_add_types,  pml_storages_add_types,      pml_snapshot_data_add_types,
     };
     for (size_t i = 0; i < sizeof add / sizeof *add; i++)
         if (add[i](module) < 0)
@@ -102,9 +102,9 @@ static int execute(PyObject *module)
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
-        add_type(module, &pml_storage_type_spec, &state->storage_type) < 0 || pml_snapshot_data_add_types(module) < 0)
+        add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (add_named_tuples(module) < 0 || pml_state_begin(state) < 0)
+    if (add_other_types(module) < 0 || pml_state_begin(state) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);

@@ -168,8 +168,8 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
 
 def _cannot_fit(failure: OutOfMemory) -> str:
     """Why it fails even if nothing is held: unused and reserved memory is all that this process can have."""
-    assert failure.reserved is not None and failure.unused is not None and failure.total is not None
-    if failure.asked > failure.total:
+    assert failure.reserved is not None and failure.unused is not None
+    if failure.total is not None and failure.asked > failure.total:
         return f"it cannot fit: the device has {readable_size(failure.total)} in all"
     most = failure.reserved + failure.unused
     return f"it cannot fit: with nothing else held, this process could have {readable_size(most)}"

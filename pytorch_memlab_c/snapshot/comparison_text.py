@@ -30,7 +30,7 @@ def _difference(row: Row) -> int:
 def _difference_text(rows: Sequence[Row], source: SourceText) -> str:
     shown = rows[:LINES]
     columns = [
-        right_column(title, 1, [text(row) for row in shown])
+        right_column([title], 1, [text(row) for row in shown])
         for title, text in (
             ("before", lambda row: readable_size(row.at_peak[0])),
             ("after", lambda row: readable_size(row.at_peak[1])),
@@ -45,7 +45,7 @@ def render_ranks(reports: Sequence[SnapshotReport], names: Sequence[str]) -> str
     """All snapshots side by side: their figures, then the most that each line held."""
     rows = rows_of(reports)
     shown = rows[:LINES]
-    columns = [right_column(name, 1, [readable_size(row.peak[i]) for row in shown]) for i, name in enumerate(names)]
+    columns = [right_column([name], 1, [readable_size(row.peak[i]) for row in shown]) for i, name in enumerate(names)]
     more = f"{len(rows) - len(shown)} more lines" if len(rows) > len(shown) else ""
     parts = [_levels_text(reports, names, with_difference=False)]
     parts.append(_table("The most that each line held", columns, shown, SourceText(reports[0].taken), more))
@@ -67,9 +67,9 @@ def ranks_csv(reports: Sequence[SnapshotReport], names: Sequence[str]) -> str:
 
 def _levels_text(reports: Sequence[SnapshotReport], names: Sequence[str], with_difference: bool) -> str:
     levels = levels_of(reports)
-    columns = [right_column(name, 1, [_size(level.values[i]) for level in levels]) for i, name in enumerate(names)]
+    columns = [right_column([name], 1, [_size(level.values[i]) for level in levels]) for i, name in enumerate(names)]
     if with_difference:
-        columns.append(right_column("difference", 1, [_change(level.values) for level in levels]))
+        columns.append(right_column(["difference"], 1, [_change(level.values) for level in levels]))
     labels = ["", *(f"{level.device} {level.name}" for level in levels)]
     width = max(map(len, labels))
     return "\n".join(f"{label:{width}} {' '.join(cells)}".rstrip() for label, *cells in zip(labels, *columns)) + "\n"

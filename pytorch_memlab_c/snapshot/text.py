@@ -175,9 +175,9 @@ def _short(code: str) -> str:
 def _lines_text(device: DeviceReport, source: SourceText) -> str:
     shown = device.lines[:LINES]
     sizes = ("peak", "live", "allocated")
-    columns = [right_column(name, 1, [readable_size(getattr(line, name)) for line in shown]) for name in sizes]
-    columns.append(right_column("times", 1, [f"{line.times:,}" for line in shown]))
-    columns.append(right_column("median life", 1, [_life(device, line) for line in shown]))
+    columns = [right_column([name], 1, [readable_size(getattr(line, name)) for line in shown]) for name in sizes]
+    columns.append(right_column(["times"], 1, [f"{line.times:,}" for line in shown]))
+    columns.append(right_column(["median life"], 1, [_life(device, line) for line in shown]))
     names = ["line", *(name_of(line.place) for line in shown)]
     width = max(map(len, names))
     code = ["code", *(_short(source.shown(line.place)) for line in shown)]

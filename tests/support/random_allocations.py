@@ -60,7 +60,7 @@ def recorded(seed: int, before: int, steps: int, **options: Any) -> tuple[dict[s
     torch.cuda.empty_cache()
     program = Program(seed)
     program.run(before)
-    torch.cuda.memory._record_memory_history(stacks="python", clear_history=True, **options)
+    torch.cuda.memory._record_memory_history(stacks="python", **options)
     torch.cuda.reset_peak_memory_stats()
     program.run(steps)
     snapshot = torch.cuda.memory._snapshot()
