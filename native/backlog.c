@@ -31,13 +31,13 @@ static inline void note_written(struct pml_backlog *backlog)
     atomic_store_explicit(&backlog->written, written + 1, memory_order_release);
 }
 
-__attribute__((noinline)) static void write_waiting_line(struct pml_backlog *backlog, struct pml_report *report)
+__attribute__((noinline)) static void write_waiting_line(int device, struct pml_report *report)
 {
-    pml_lock_take(&backlog->gate);
+    pml_backlog_hold_gate(device);
     struct pml_owner *owner = pml_place_waiting_line();
     report->owner = owner ? owner : &pml_owner_nobody;
-    note_written(backlog);
-    pml_lock_give(&backlog->gate);
+    note_written(&pml_backlog[device]);
+    pml_backlog_let_gate_go(device);
 }
 
 PML_OFTEN bool pml_backlog_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
@@ -54,7 +54,7 @@ PML_OFTEN bool pml_backlog_add(int device, const void *pointer, int64_t size, in
     struct pml_owner *owner = owned ? pml_place_line(&waits) : NULL;
     report->owner = owner ? owner : &pml_owner_nobody;
     if (waits)
-        write_waiting_line(&pml_backlog[device], report);
+        write_waiting_line(device, report);
     else
         note_written(&pml_backlog[device]);
     return true;
@@ -77,13 +77,13 @@ PML_OFTEN void pml_backlog_take(int device, pml_count_reports *count)
 
 void pml_backlog_shut(int device, pml_count_reports *count)
 {
-    pml_lock_take(&pml_backlog[device].gate);
+    pml_backlog_hold_gate(device);
     pml_backlog_take(device, count);
 }
 
 void pml_backlog_open(int device)
 {
-    pml_lock_give(&pml_backlog[device].gate);
+    pml_backlog_let_gate_go(device);
 }
 
 PML_OFTEN void pml_backlog_sum(const struct pml_report *report, int count, int64_t pending, struct pml_events *sum)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "lock.h"
+#include "lock_order.h"
 #include "meter.h"
 
 struct pml_owner;
@@ -42,6 +43,19 @@ struct pml_backlog {
 };
 
 extern struct pml_backlog pml_backlog[PML_MAX_DEVICES];
+
+/* While one gate is held no owner goes away. */
+static inline void pml_backlog_hold_gate(int device)
+{
+    pml_lock_order_taken(PML_RANK_GATE, device);
+    pml_lock_take(&pml_backlog[device].gate);
+}
+
+static inline void pml_backlog_let_gate_go(int device)
+{
+    pml_lock_give(&pml_backlog[device].gate);
+    pml_lock_order_given(PML_RANK_GATE, device);
+}
 
 static inline bool pml_backlog_waits(int device)
 {

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "lock_order.h"
+
 #define SHARDS 16
 #define FIRST_CAPACITY 256
 
@@ -29,11 +31,28 @@ static uint64_t mix(uintptr_t pointer)
     return h ^ (h >> 32);
 }
 
+static void lock(int number)
+{
+    pml_lock_order_taken(PML_RANK_BLOCKS, number);
+    pthread_mutex_lock(&shards[number].mutex);
+}
+
+static void unlock(int number)
+{
+    pthread_mutex_unlock(&shards[number].mutex);
+    pml_lock_order_given(PML_RANK_BLOCKS, number);
+}
+
 static struct shard *lock_shard(uintptr_t pointer)
 {
-    struct shard *shard = &shards[mix(pointer) >> 8 & (SHARDS - 1)];
-    pthread_mutex_lock(&shard->mutex);
-    return shard;
+    int number = (int)(mix(pointer) >> 8 & (SHARDS - 1));
+    lock(number);
+    return &shards[number];
+}
+
+static void unlock_shard(const struct shard *shard)
+{
+    unlock((int)(shard - shards));
 }
 
 /* The slot that holds the pointer, or the free one where it belongs. The table is never full. */
@@ -91,7 +110,7 @@ static bool enter(const void *pointer, size_t size, bool only_new, size_t *befor
             shard->used += fresh;
         }
     }
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return room;
 }
 
@@ -118,7 +137,7 @@ size_t pml_blocks_take(const void *pointer)
             shard->used--;
         }
     }
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return size;
 }
 
@@ -126,20 +145,20 @@ size_t pml_blocks_size(const void *pointer)
 {
     struct shard *shard = lock_shard((uintptr_t)pointer);
     size_t size = shard->used ? probe(shard, (uintptr_t)pointer)->size : 0;
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return size;
 }
 
 void pml_blocks_lock_all(void)
 {
     for (int i = 0; i < SHARDS; i++)
-        pthread_mutex_lock(&shards[i].mutex);
+        lock(i);
 }
 
 void pml_blocks_unlock_all(void)
 {
     for (int i = SHARDS - 1; i >= 0; i--)
-        pthread_mutex_unlock(&shards[i].mutex);
+        unlock(i);
 }
 
 size_t pml_blocks_count(void)

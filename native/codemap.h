@@ -18,7 +18,7 @@ struct pml_picture;
 /* One profiler's state as the hook sees it. */
 struct pml_recorder {
     struct pml_picture *picture; /* who holds the peak, for this profiler or its group; or NULL */
-    bool recording;
+    _Atomic bool recording; /* changed with the GIL, read from anywhere */
     bool failed;      /* memory ran out: figures are incomplete */
     bool interrupted; /* another tracer took the hook's place */
     bool missed;      /* tracing came back too late after a call (quiet.c) */

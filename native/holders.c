@@ -7,6 +7,7 @@
 #include "backlog.h"
 #include "gallery.h"
 #include "held.h"
+#include "lock_order.h"
 #include "owned.h"
 #include "pending.h"
 #include "places.h"
@@ -209,9 +210,15 @@ PML_OFTEN static void count_reports(int device, const struct pml_report *report,
     pml_meter_add(device, &sum);
 }
 
+static void lock_alone(int device)
+{
+    pml_lock_order_taken(PML_RANK_DEVICE, device);
+    pml_lock_take(&devices[device].lock);
+}
+
 PML_OFTEN void pml_holders_lock(int device)
 {
-    pml_lock_take(&devices[device].lock);
+    lock_alone(device);
     if (pml_backlog_waits(device))
         pml_backlog_take(device, count_reports);
 }
@@ -219,6 +226,7 @@ PML_OFTEN void pml_holders_lock(int device)
 void pml_holders_unlock(int device)
 {
     pml_lock_give(&devices[device].lock);
+    pml_lock_order_given(PML_RANK_DEVICE, device);
 }
 
 void pml_holders_catch_up(void)
@@ -424,7 +432,7 @@ void pml_holders_forget_code(struct pml_code *code)
 void pml_holders_lock_all(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_lock_take(&devices[d].lock);
+        lock_alone(d);
     for (int d = 0; d < PML_MAX_DEVICES; d++)
         pml_backlog_shut(d, count_reports); /* no report names an owner that goes away */
 }

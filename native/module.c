@@ -3,12 +3,9 @@
 
 #include <pthread.h>
 
-#include "blocks.h"
 #include "events.h"
 #include "failures.h"
-#include "pending.h"
-#include "saved.h"
-#include "places.h"
+#include "forks.h"
 
 static struct PyModuleDef definition;
 
@@ -257,28 +254,6 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static void before_fork(void)
-{
-    pml_holders_lock_all();
-    pml_owners_lock();
-    pml_places_lock();
-    pml_failures_lock();
-    pml_saved_lock();
-    pml_blocks_lock_all();
-    pml_pending_lock();
-}
-
-static void after_fork(void)
-{
-    pml_pending_unlock();
-    pml_blocks_unlock_all();
-    pml_failures_unlock();
-    pml_places_unlock();
-    pml_owners_unlock();
-    pml_holders_unlock_all();
-    pml_saved_unlock();
-}
-
 static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 {
     *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
@@ -301,7 +276,7 @@ static int execute(PyObject *module)
     state->statistics.columns = PyList_New(0);
     if (!state->hook_key || !state->statistics.kept || !state->statistics.columns)
         return -1;
-    if (!registered && pthread_atfork(before_fork, after_fork, after_fork) == 0)
+    if (!registered && pthread_atfork(pml_forks_before, pml_forks_after, pml_forks_after) == 0)
         registered = true;
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);
 }

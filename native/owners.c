@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 #include "holders.h"
+#include "lock_order.h"
 
 PML_READ_OFTEN uint64_t pml_owners_version = 1;
-PML_READ_OFTEN uint64_t pml_owners_serial = 1;
+PML_READ_OFTEN _Atomic uint64_t pml_owners_serial = 1;
 PML_READ_OFTEN bool pml_owners_failed;
 struct pml_owner pml_owner_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 struct pml_owner pml_owner_nobody = {.index = 0};
@@ -23,12 +24,20 @@ static struct {
 
 void pml_owners_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_OWNERS, 0);
     pthread_mutex_lock(&numbered.mutex);
 }
 
 void pml_owners_unlock(void)
 {
     pthread_mutex_unlock(&numbered.mutex);
+    pml_lock_order_given(PML_RANK_OWNERS, 0);
+}
+
+/* A picture's number is published with the picture itself. */
+static uint64_t serial_now(void)
+{
+    return atomic_load_explicit(&pml_owners_serial, memory_order_relaxed);
 }
 
 static struct pml_owner *owner_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around)
@@ -37,7 +46,7 @@ static struct pml_owner *owner_new(struct pml_code *code, int line, enum pml_own
     if (!owner)
         return NULL;
     *owner = (struct pml_owner){.code = code, .line = line, .kind = kind, .index = -1, .around = around};
-    owner->born = pml_owners_serial;
+    owner->born = serial_now();
     if (around)
         around->inner++;
     return owner;
@@ -75,9 +84,9 @@ static struct pml_owner *renew(struct pml_owner *first, const struct pml_owner *
     while (first && (first->around != around || !holds_nothing(first)))
         first = first->next;
     if (first)
-        first->born = pml_owners_serial;
+        first->born = serial_now();
     if (first && first->in_backward)
-        first->in_backward->born = pml_owners_serial;
+        first->in_backward->born = serial_now();
     pml_holders_unlock_all();
     return first;
 }

@@ -33,9 +33,10 @@ struct pml_owner {
 
 /* Changes whenever it may change which profilers count a code object: frames then look again. */
 extern uint64_t pml_owners_version;
-/* Goes up when a picture is begun. An owner belongs to the pictures that are not younger: blocks that are older than a
- * profiling are not charged to its lines, whatever profiled them. */
-extern uint64_t pml_owners_serial;
+/* Goes up when a picture is begun, with the GIL. An owner belongs to the pictures that are not younger: blocks that are
+ * older than a profiling are not charged to its lines, whatever profiled them. Autograd's threads read it without the
+ * GIL: who sees a picture among `pml_gallery_groups` sees its number or a higher one. */
+extern _Atomic uint64_t pml_owners_serial;
 
 /* True once memory ran out for an owner, until it is told. Needs the GIL. */
 extern bool pml_owners_failed;

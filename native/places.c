@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "lock_order.h"
+
 enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
 
 static _Thread_local struct {
@@ -28,12 +30,14 @@ static pthread_key_t thread_end;
 
 void pml_places_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_PLACES, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_places_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_PLACES, 0);
 }
 
 void pml_place_release(struct pml_place *place)

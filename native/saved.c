@@ -4,6 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "backlog.h"
+#include "lock_order.h"
+#include "places.h"
+
 struct owner {
     struct owner *next;
     struct pml_saved_table *table; /* one reference */
@@ -25,22 +29,24 @@ struct known {
 };
 
 PML_READ_OFTEN _Atomic bool pml_saved_following;
-bool (*pml_saved_is_parameter)(const void *handle);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct known **bucket;
 static size_t buckets; /* a power of two, or 0 */
 static size_t count;
 static bool lost; /* a block, for want of memory */
+static bool (*is_parameter)(const void *handle);
 
 void pml_saved_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_SAVED, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_saved_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_SAVED, 0);
 }
 
 /* ---- blocks; the mutex is held ---- */
@@ -145,6 +151,13 @@ static void forget_all(void)
 
 /* ---- events ---- */
 
+void pml_saved_ask_with(bool (*question)(const void *handle))
+{
+    pml_saved_lock();
+    is_parameter = question;
+    pml_saved_unlock();
+}
+
 void pml_saved_follow(bool follow)
 {
     pml_saved_lock();
@@ -170,7 +183,19 @@ void pml_saved_freed(const void *pointer)
     pml_saved_unlock();
 }
 
-/* ---- counting; the mutex is held ---- */
+/* ---- counting; the mutex is held, and no owner goes away ---- */
+
+static void lock_lines(void)
+{
+    pml_saved_lock();
+    pml_backlog_hold_gate(PML_CPU);
+}
+
+static void unlock_lines(void)
+{
+    pml_backlog_let_gate_go(PML_CPU);
+    pml_saved_unlock();
+}
 
 static bool wants(const struct pml_subscriber *sub)
 {
@@ -205,14 +230,22 @@ static struct charge line_of_thread(void)
     return (struct charge){.code = NULL};
 }
 
-/* On autograd's own threads, which are not traced, it is the line that waits for them. */
+/* On autograd's own threads, which are not traced: the line that waits for them. */
+static struct charge line_that_waits(void)
+{
+    const struct pml_owner *owner = pml_place_owner();
+    if (owner && owner->kind != PML_OWNER_BACKWARD)
+        owner = NULL;
+    for (; owner; owner = owner->around)
+        if (anyone_wants(owner->code))
+            return (struct charge){owner->code, owner->line, 1, pml_moment_now()};
+    return (struct charge){.code = NULL};
+}
+
 static struct charge line_to_charge(const struct pml_saved_tensor *tensor)
 {
     struct charge charge = line_of_thread();
-    for (const struct pml_owner *o = charge.code ? NULL : tensor->waiting; o && !charge.code; o = o->around)
-        if (anyone_wants(o->code))
-            charge = (struct charge){o->code, o->line, 1, pml_moment_now()};
-    return charge;
+    return charge.code || !tensor->backward ? charge : line_that_waits();
 }
 
 static struct pml_saved_figures *figures_at(struct pml_saved_table *table, int device, int line)
@@ -320,37 +353,33 @@ static struct known *known_or_new(const struct pml_saved_tensor *tensor)
     return block ? block : insert(tensor->storage, tensor->bytes, tensor->device, 0);
 }
 
-/* Without the mutex, as Python is asked: the tensor lives meanwhile, but the table may change. */
-static bool ask(const struct pml_saved_tensor *tensor)
+/* Without locks, as Python is asked: the tensor lives meanwhile, but blocks and lines may change. */
+static void ask(const struct pml_saved_tensor *tensor)
 {
-    pml_saved_unlock();
-    bool parameter = pml_saved_is_parameter && pml_saved_is_parameter(tensor->handle);
-    pml_saved_lock();
-    return parameter;
-}
-
-static struct known *block_of(const struct pml_saved_tensor *tensor, const struct charge *charge)
-{
+    bool (*question)(const void *handle) = is_parameter;
+    unlock_lines();
+    bool parameter = question && question(tensor->handle);
+    lock_lines();
     struct known *block = known_or_new(tensor);
-    if (!block || !must_ask(block, charge))
-        return block;
-    bool parameter = ask(tensor);
-    block = known_or_new(tensor);
     if (block) {
         block->asked = true;
         block->parameter = parameter;
     }
-    return block;
 }
 
 void pml_saved_note(const struct pml_saved_tensor *tensor)
 {
-    pml_saved_lock();
+    lock_lines();
     struct charge charge = line_to_charge(tensor);
-    struct known *block = charge.code ? block_of(tensor, &charge) : NULL;
+    struct known *block = charge.code ? known_or_new(tensor) : NULL;
+    if (block && must_ask(block, &charge)) {
+        ask(tensor);
+        charge = line_to_charge(tensor);
+        block = charge.code ? known_or_new(tensor) : NULL;
+    }
     if (block)
         count_block(block, &charge, tensor);
-    pml_saved_unlock();
+    unlock_lines();
 }
 
 /* ---- tables ---- */
@@ -402,7 +431,10 @@ bool pml_saved_table_read(struct pml_saved_table *table, int line, int device, s
 
 bool pml_saved_incomplete(const struct pml_saved_table *table)
 {
-    return lost || table->failed;
+    pml_saved_lock();
+    bool incomplete = lost || table->failed;
+    pml_saved_unlock();
+    return incomplete;
 }
 
 int64_t pml_saved_blocks(void)

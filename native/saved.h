@@ -4,9 +4,10 @@
  * counted for. A storage that is saved counts once in each group of profilers, for the innermost profiled line of the
  * thread, until its memory is freed.
  *
- * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, a leaf: nothing
- * is called while it is held except the C library's memory functions. What changes who is subscribed to a code object
- * holds it too (`pml_saved_lock`), since a line is looked up without the GIL.
+ * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, taken before all
+ * other locks of the engine (docs/threads.md). What changes who is subscribed to a code object holds it too
+ * (`pml_saved_lock`), since a line is looked up without the GIL. While a tensor is counted the gate of the CPU's backlog is
+ * held as well: the line of another thread that waits for backward then stays.
  */
 #ifndef PML_SAVED_H
 #define PML_SAVED_H
@@ -16,7 +17,6 @@
 #include <stdint.h>
 
 #include "framestack.h"
-#include "owners.h"
 
 enum pml_saved_kind {
     PML_SAVED_ACTIVATION, /* made by the profiled functions while they ran */
@@ -56,13 +56,12 @@ struct pml_saved_tensor {
     int device;          /* a meter slot, likewise */
     bool hooked;         /* the program's own hooks take it over */
     bool backward;       /* backward is running on this thread */
-    const struct pml_owner *waiting; /* on autograd's threads, the line that waits for them; or NULL */
-    const void *handle;  /* for `pml_saved_is_parameter` */
+    const void *handle;  /* for `pml_saved_ask_with` */
 };
 
 extern _Atomic bool pml_saved_following;
-/* Says whether a tensor is a parameter or a view of one. Called without the mutex, once for each block at most. */
-extern bool (*pml_saved_is_parameter)(const void *handle);
+/* What says whether a tensor is a parameter or a view of one. Called with no lock held, once for each block at most. */
+void pml_saved_ask_with(bool (*is_parameter)(const void *handle));
 
 void pml_saved_follow(bool follow);
 void pml_saved_allocated(int device, const void *pointer, int64_t size);

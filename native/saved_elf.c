@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "elf_got.h"
-#include "places.h"
 #include "saved.h"
 
 #define WORDS 12 /* of an object, looked at to find a pointer; the objects are larger */
@@ -20,6 +19,7 @@ typedef void constructor(void *self, const void *tensor, bool is_output, bool is
 typedef const void *state_function(void);
 typedef int task_function(void);
 
+/* All of these are found once, before anything is followed, and stay: threads read them without a lock. */
 static constructor *original_saved;
 static constructor *original_saved_optional;
 static constructor *original_saved_older;
@@ -27,6 +27,7 @@ static state_function *hooks_state;
 static task_function *graph_task;
 /* Offsets in words: of the storage in a tensor, of memory and size in a storage. 0: not known. */
 static size_t storage_at, memory_at, bytes_at;
+static bool installed;
 
 /* ---- where things are ---- */
 
@@ -62,6 +63,8 @@ static bool agrees(const struct pml_saved_sample *sample)
 bool pml_saved_learn(const struct pml_saved_sample *samples, int count)
 {
     const struct pml_saved_sample *first = samples;
+    if (storage_at)
+        return true;
     storage_at = look_for(first->tensor, first->storage);
     memory_at = look_for(first->storage, first->memory);
     bytes_at = look_for(first->storage, (const void *)(intptr_t)first->bytes);
@@ -89,12 +92,6 @@ static int slot_of(const int8_t device[2])
     return device[0] == C10_CUDA && device[1] >= 0 && 1 + device[1] < PML_MAX_DEVICES ? 1 + device[1] : -1;
 }
 
-static const struct pml_owner *waiting_line(bool backward)
-{
-    const struct pml_owner *owner = backward ? pml_place_owner() : NULL;
-    return owner && owner->kind == PML_OWNER_BACKWARD ? owner : NULL;
-}
-
 /* Tensors without memory of their own (undefined, sparse, meta, fake) have none to be kept. */
 static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 {
@@ -105,15 +102,13 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
     int8_t device[2];
     read_device(storage, device);
     int slot = slot_of(device);
-    bool backward = graph_task() >= 0;
     *tensor = (struct pml_saved_tensor){
         .storage = word(storage, memory_at),
         .bytes = (int64_t)(intptr_t)word(storage, bytes_at),
         .device = slot,
         .hooked = pml_saved_hooks_are_set(),
-        .backward = backward,
+        .backward = graph_task() >= 0,
         .handle = handle,
-        .waiting = waiting_line(backward),
     };
     return slot >= 0 && tensor->storage && tensor->bytes > 0;
 }
@@ -121,7 +116,7 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 static void note(const void *handle)
 {
     struct pml_saved_tensor tensor;
-    if (atomic_load_explicit(&pml_saved_following, memory_order_relaxed) && describe(handle, &tensor))
+    if (atomic_load_explicit(&pml_saved_following, memory_order_acquire) && describe(handle, &tensor))
         pml_saved_note(&tensor);
 }
 
@@ -182,6 +177,8 @@ static int patch_all(const char *library)
 
 bool pml_saved_install(void)
 {
+    if (installed)
+        return true;
     const char *library = "libtorch_cpu.so";
     hooks_state = (state_function *)find(library, "_ZN2at23SavedTensorDefaultHooks13get_tls_stateEv");
     graph_task = (task_function *)find(library, "_ZN5torch8autograd25get_current_graph_task_idEv");
@@ -190,5 +187,6 @@ bool pml_saved_install(void)
     int slots = patch_all(library);
     patch_all("libtorch_python.so");
     patch_all("libtorch_cuda.so");
-    return slots > 0;
+    installed = slots > 0;
+    return installed;
 }

@@ -113,7 +113,7 @@ PyObject *pml_saved_connect(PyObject *module, PyObject *args)
         return NULL;
     bool done = find_wrap() && pml_saved_learn(sample, (int)count) && pml_saved_install();
     if (done)
-        pml_saved_is_parameter = is_parameter;
+        pml_saved_ask_with(is_parameter);
     return PyBool_FromLong(done);
 }
 

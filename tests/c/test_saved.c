@@ -20,7 +20,7 @@ static void begin(void)
     fresh(false);
     asked = 0;
     answer = false;
-    pml_saved_is_parameter = is_parameter;
+    pml_saved_ask_with(is_parameter);
     pml_saved_follow(true);
 }
 
