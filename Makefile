@@ -18,7 +18,7 @@ demo: install ## profile a real training step, on CPU tensors and on the simulat
 	$(py) examples/train_transformer.py simulated
 
 notebook: install ## run demo.ipynb again and keep its outputs
-	$(py) tests/run_notebook.py demo.ipynb
+	$(py) tests/support/run_notebook.py demo.ipynb
 
 test: install ## run the tests
 	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests

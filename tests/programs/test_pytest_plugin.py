@@ -7,14 +7,13 @@ import json
 import re
 import sys
 import textwrap
-from pathlib import Path
 
 import gpu_device
 import pytest
+from run_program import SUPPORT
 
 pytest_plugins = "pytester"
 pytestmark = pytest.mark.usefixtures("only_made_up_bytes")
-TESTS = Path(__file__).parent
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
 
@@ -29,7 +28,7 @@ limit = pytest.mark.limit_tensor_memory
 
 @pytest.fixture(autouse=True)
 def helpers_on_the_path(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     for variable in ("PYTEST_ADDOPTS", "PYTORCH_MEMLAB_SIMULATE"):
         monkeypatch.delenv(variable, raising=False)
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from gpu_device import environment, gpu
-from run_program import cells, run_program
+from run_program import SUPPORT, cells, run_program
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SAMPLERS = ["events", "statistics"]
 
 
 def run(source: str, directory: Path, **options: Any) -> Any:
     env = {**environment(), "PYTHONPATH": str(ROOT / "examples"), **options.pop("env", {})}
-    env["PYTHONPATH"] = f"{ROOT / 'tests'}:{env['PYTHONPATH']}"
+    env["PYTHONPATH"] = f"{SUPPORT}:{env['PYTHONPATH']}"
     return run_program(source, directory, env=env, **options)
 
 
@@ -113,7 +113,7 @@ class TestAgreement:
     @gpu(devices=2)
     @pytest.mark.parametrize("first", range(0, 500, 50))
     def test_random_programs(self, tmp_path, first):
-        program = str(ROOT / "tests" / "agreement.py")
+        program = str(SUPPORT / "agreement.py")
         out = run("", tmp_path, command=[program, str(first), "50"], timeout=600).stdout
         assert "50 programs agree" in out
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 from gpu_device import environment, gpu
 from made_up_snapshots import code_named, line, stats
 from program_support import Block
-from run_program import run_program
+from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords
 from pytorch_memlab_c.growth import Growth, History, Stretch, growth_of
 from pytorch_memlab_c.record_types import Stats
 
-LOOPS = Path(__file__).parent / "growth_loops.py"
+LOOPS = SUPPORT / "growth_loops.py"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 

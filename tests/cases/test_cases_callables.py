@@ -80,10 +80,10 @@ def test_case_2_without_source_line_numbers_and_values_are_kept(tmp_path, way):
 def test_case_2_a_function_typed_in_the_plain_interpreter(tmp_path):
     typed = "from pytorch_memlab_c import LineProfiler\nfrom program_support import *\n"
     typed += "def f():\n    allocate(1024)\n\np = LineProfiler(f)\nwith p:\n    f()\n\np.display()\n"
-    from run_program import TESTS
+    from run_program import SUPPORT
 
     run = subprocess.run(
-        [sys.executable, "-i", "-q"], input=typed, capture_output=True, text=True, cwd=TESTS, timeout=60
+        [sys.executable, "-i", "-q"], input=typed, capture_output=True, text=True, cwd=SUPPORT, timeout=60
     )
     table = run.stdout.partition("\nPeak of")[0]
     assert "## f" in run.stdout and table.count("1.00K") == 2  # peak and net, shown once

@@ -1,6 +1,6 @@
 """Runs notebooks in a real kernel, without the files and settings of the user who runs it.
 
-`python tests/run_notebook.py demo.ipynb` runs one and keeps its outputs in it.
+`python tests/support/run_notebook.py demo.ipynb` runs one and keeps its outputs in it.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from gpu_device import environment, gpu
 from made_up_snapshots import code_named, line, stats
-from run_program import run_program
+from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords, profile
 from pytorch_memlab_c.holder_book import HolderBook
 from pytorch_memlab_c.line_profiler import decorator_profiler
 
-CASES = Path(__file__).parent / "saved_cases.py"
+CASES = SUPPORT / "saved_cases.py"
 N = 128 * 128 * 4
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -304,7 +304,7 @@ def test_the_llama_example(tmp_path):
     model.gradient_checkpointing_enable()
     report(plain=plain, checkpointed=account())
     """
-    examples = Path(__file__).parent.parent / "examples"
+    examples = Path(__file__).parents[2] / "examples"
     program = program.replace("EXAMPLES", repr(str(examples))).replace("simulate_is_on", repr(bool(environment())))
     values = run_program(program, tmp_path, env=environment()).values
     held, saved, lines, _ = values["plain"]

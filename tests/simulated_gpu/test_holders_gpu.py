@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from gpu_device import REAL, environment, gpu
-from run_program import run_program
+from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineRecords
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def run(source: str, directory: Path, **env: str) -> Any:
-    paths = f"{ROOT / 'tests'}:{ROOT / 'examples'}"
+    paths = f"{SUPPORT}:{ROOT / 'examples'}"
     return run_program(source, directory, env={**environment(), "PYTHONPATH": paths, **env})
 
 
@@ -74,7 +74,7 @@ def test_every_byte_of_a_training_steps_peak_is_where_pytorchs_history_has_it(tm
 @gpu(devices=2)
 def test_random_programs_hold_what_pytorchs_history_says():
     """With `record_stream`, generators, recursion, exceptions and two devices."""
-    command = [sys.executable, str(ROOT / "tests" / "agreement_holders.py"), "1", "8"]
+    command = [sys.executable, str(SUPPORT / "agreement_holders.py"), "1", "8"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.endswith("8 programs agree\n")

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from run_program import TESTS
+from run_program import SUPPORT
 
 RUN = ["-m", "pytorch_memlab_c", "run"]
 
@@ -18,7 +18,7 @@ def environment(**extra: str) -> dict[str, str]:
     """This process's environment for a program: no simulation or rank of this process, and the test helpers."""
     dropped = ("PYTORCH_MEMLAB_", "RANK", "LOCAL_RANK", "WORLD_SIZE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    path = os.pathsep.join([str(TESTS), *filter(None, [kept.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(SUPPORT), *filter(None, [kept.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from run_program import run_program
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "c" / f"locks-{sys.implementation.cache_tag}"
 
 PROGRAM = """

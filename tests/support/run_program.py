@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent
+SUPPORT = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def run_program(
 
 def _environment(results: Path, extra: dict[str, str] | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTORCH_MEMLAB_")}
-    paths = [str(TESTS), *filter(None, [kept.get("PYTHONPATH")])]
+    paths = [str(SUPPORT), *filter(None, [kept.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "TEST_RESULTS": str(results), **(extra or {})}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli_support import environment, write
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 #: Runs the cells of a file in an IPython shell on a simulated GPU, as a notebook would.

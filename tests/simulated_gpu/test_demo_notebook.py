@@ -19,7 +19,7 @@ from run_notebook import is_log, run, text_of  # noqa: E402
 from run_program import cells as values  # noqa: E402
 from run_program import titles  # noqa: E402
 
-DEMO = Path(__file__).parent.parent / "demo.ipynb"
+DEMO = Path(__file__).parents[2] / "demo.ipynb"
 pytestmark = [
     pytest.mark.simcuda,
     pytest.mark.skipif(gpu_device._reason_to_skip() is not None, reason=gpu_device._reason_to_skip() or ""),

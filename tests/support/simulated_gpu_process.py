@@ -13,10 +13,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 START_UP = REPOSITORY / "native" / "simcuda" / "startup"
 
-_PRELUDE = f"import sys; sys.path.append({str(REPOSITORY / 'tests')!r}); import autograd_end; sys.path.pop()"
+_PRELUDE = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import autograd_end; sys.path.pop()"
 
 _ZYGOTE = """
 import json, os, sys, traceback
