@@ -22,7 +22,8 @@ from typing import Any
 from unittest import mock
 
 import pytorch_memlab_c
-from pytorch_memlab_c import _native, decorators, simulate
+from pytorch_memlab_c import _native, simulate
+from pytorch_memlab_c.line_profiler import decorators
 
 simulate.enable("a100-80gb")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from pytorch_memlab_c import callables, columns
+from pytorch_memlab_c.data import columns
+from pytorch_memlab_c.line_profiler import callables
 
 _IDENTIFIER = "pytorch_memlab_c.mlrun"
 _VALUE = re.compile(r"%%?mlrun(?:\s.*)?\s(-f|--function|-c|--column)(?:\s+|=)(\S*)$")

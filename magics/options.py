@@ -10,7 +10,8 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from pytorch_memlab_c import columns, target_device
+from pytorch_memlab_c.data import columns
+from pytorch_memlab_c.engine import target_device
 
 HOW_TO_RUN = "write the code behind it (%mlrun y = f(2)), or below %%mlrun as the rest of the cell"
 # A quoted value may hold spaces. In code, where quotes may stand anywhere, any split will do: only its start counts.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from program_support import allocate, free, level
 
-from pytorch_memlab_c import decorators
+from pytorch_memlab_c.line_profiler import decorators
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from itertools import groupby
 
-from ..columns import is_bytes
+from ..data.columns import is_bytes
 from ..render.text import clean_code, readable_size, right_column, show_value
 from .differences import Comparison, Difference
 from .loading import load_records

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..comparison import LinePair, match_functions, match_lines, table_of
-from ..record_types import FunctionRecord
-from ..records import LineRecords
+from ..data.comparison import LinePair, match_functions, match_lines, table_of
+from ..data.record_types import FunctionRecord
+from ..data.selection import select
+from ..data.tables import default_columns_for
+from ..line_profiler.records import LineRecords
 from ..render.holders import failure_text
-from ..selection import select
-from ..tables import default_columns_for
 
 Pair = tuple[FunctionRecord, FunctionRecord]
 

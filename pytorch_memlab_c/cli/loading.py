@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..records import LineRecords
-from ..tables import build_tables
+from ..data.tables import build_tables
+from ..line_profiler.records import LineRecords
 from .usage import UsageError
 
 

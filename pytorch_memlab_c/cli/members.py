@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .. import callables
+from ..line_profiler import callables
 
 _HOLDERS = (FunctionType, classmethod, staticmethod, property, functools.cached_property, functools.partialmethod)
 

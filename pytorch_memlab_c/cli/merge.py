@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..comparison import table_of
-from ..record_types import FunctionRecord
-from ..records import LineRecords
+from ..data.comparison import table_of
+from ..data.record_types import FunctionRecord
+from ..data.tables import build_tables, default_columns_for
+from ..line_profiler.records import LineRecords
 from ..render.files import write_file
 from ..render.holders import devices_of, render_holders
 from ..render.text import clean_code, right_column, show_value
-from ..tables import build_tables, default_columns_for
 from .differences import chosen_functions
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..records import LineRecords
+from ..line_profiler.records import LineRecords
 from ..render.files import write_file
 from ..render.text import write_text
 from .usage import UsageError

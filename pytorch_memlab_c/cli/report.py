@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from ..selection import select
+from ..data.selection import select
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell, write_records
 from .usage import UsageError, one_line

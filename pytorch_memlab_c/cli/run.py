@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import simulate
 from ..line_profiler import LineProfiler
-from ..records import LineRecords
+from ..line_profiler.records import LineRecords
 from .code_tree import Imports
 from .endings import at_the_end
 from .outputs import checked_paths, of_this_rank, print_text, tell, write_records

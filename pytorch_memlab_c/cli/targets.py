@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
 
+from ..data.record_types import FunctionRecord
+from ..engine.module_watch import ModuleWatch
 from ..line_profiler import LineProfiler
-from ..module_watch import ModuleWatch
-from ..record_types import FunctionRecord
 from .code_tree import Imports, functions_in, names_in
 from .members import functions_of_module, look_up
 from .names import can_be_imported, checked_name, did_you_mean, is_in, near

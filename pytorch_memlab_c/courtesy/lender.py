@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _native, engine
+from .. import _native
+from ..engine import following
 from ..render.text import readable_size
 from . import guard, host_memory
 from .blocks import DeviceBlocks
@@ -66,7 +67,7 @@ class Courtesy:
         Raises `torch.OutOfMemoryError` if it does not fit the device. Tensors that are back by then can be used, the
         others stay lent with their data on the host; free device memory and call it again.
         """
-        torch = engine.torch_module()
+        torch = following.torch_module()
         with _lock:
             loans = [loan for loan in _loans if loan.owner() in (self, None)]
             if loans:
@@ -99,7 +100,7 @@ class Courtesy:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _yield(self) -> YieldedMemory:
-        torch = engine.torch_module()
+        torch = following.torch_module()
         if torch is None or not torch.cuda.is_initialized():
             return YieldedMemory()
         with _lock:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import _native
-from ..reporter.graph import Fields, saved_data, saved_in
-from ..reporter.reading import components, is_tensor, script_tensors, tangents
+from ..tensors.graph import Fields, saved_data, saved_in
+from ..tensors.reading import components, is_tensor, script_tensors, tangents
 
 
 def live_storages(torch: Any, device_type: str) -> list[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .. import _native, allocator_stats, engine
+from .. import _native
+from ..engine import allocator_stats, following
 from .devices import Device
 
 _lock = threading.Lock()
@@ -18,7 +19,7 @@ def connect(device: Device) -> None:
     Raises:
         NotImplementedError: this version of PyTorch has none for it.
     """
-    torch: Any = engine.torch_module()
+    torch: Any = following.torch_module()
     missing = [name for name in allocator_stats.ACCELERATOR_API if not hasattr(torch._C, name)]
     if missing:
         raise NotImplementedError(
@@ -49,4 +50,4 @@ def _count(change: int) -> None:
     global _open_windows
     with _lock:
         _open_windows += change
-        _native.use_statistics_only(_open_windows > 0 or engine.sampler() == "statistics")
+        _native.use_statistics_only(_open_windows > 0 or following.sampler() == "statistics")

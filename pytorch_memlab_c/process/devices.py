@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _native, engine
+from .. import _native
+from ..engine import following
 
 _METER_DEVICES = _native.MAX_DEVICES - 1
 ACCELERATORS = ("xpu", "mps")
@@ -24,7 +25,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait for the work that was queued on it."""
-        torch = engine.torch_module()
+        torch = following.torch_module()
         if torch is None or self.kind == "cpu":
             return
         getattr(torch, self.kind).synchronize(*(() if self.kind == "mps" else (self.slot - 1,)))
@@ -122,12 +123,12 @@ def check_measurable(device: Device) -> None:
     Raises:
         NotImplementedError: this platform or this version of PyTorch does not show what is allocated there.
     """
-    engine.prepare()
+    following.prepare()
     if device.kind in ACCELERATORS:
         from . import accelerators
 
         accelerators.connect(device)
-    elif device.kind == "cpu" and not engine.cpu_is_followed():
+    elif device.kind == "cpu" and not following.cpu_is_followed():
         raise NotImplementedError(
             f"CPU tensors cannot be measured here: what PyTorch's CPU allocator does is not visible on {sys.platform} "
             "or in this build of PyTorch"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import _native, engine
-from ..device_names import slot_name
+from .. import _native
+from ..data.device_names import slot_name
+from ..engine import following
 from . import accelerators
 from .devices import ACCELERATORS, Device, check_measurable, find_device
 
@@ -119,7 +120,7 @@ class peaks_of_devices:
         self._window = _native.PeakWindow()
 
     def __enter__(self) -> peaks_of_devices:
-        engine.prepare()
+        following.prepare()
         self._window.open()
         return self
 
@@ -128,9 +129,9 @@ class peaks_of_devices:
 
     def deltas(self) -> dict[str, int]:
         """By device on which anything was seen: the most bytes that live tensors held within the block, above its start."""
-        torch = engine.torch_module()
+        torch = following.torch_module()
         cuda = torch is not None and torch.cuda._is_compiled()
-        slots = [0] if engine.cpu_is_followed() else []
+        slots = [0] if following.cpu_is_followed() else []
         slots += [slot for slot in _native.devices_used() if slot and cuda]
         figures = {slot_name(slot): _Figures(*self._window.figures(slot)) for slot in slots}
         return {name: found.peak_allocated - found.start_allocated for name, found in figures.items()}

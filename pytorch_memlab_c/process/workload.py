@@ -8,7 +8,8 @@ import platform
 from collections.abc import Callable
 from typing import Any, TypedDict
 
-from .. import _native, engine
+from .. import _native
+from ..engine import following
 from .devices import Device, find_device
 from .metrics import MetricResult, complete, unavailable
 from .operators import OperatorRow, operator_rows
@@ -67,7 +68,7 @@ def profile_workload(
     """
     target = find_device(device)
     torch = _torch()
-    engine.prepare()
+    following.prepare()
     with alone(torch), contextlib.ExitStack() as stack:
         trace = None if trace_path is None else stack.enter_context(whole_file(trace_path))
         before = _native.levels(0)
@@ -118,7 +119,7 @@ def _totals(rows: list[OperatorRow], before: tuple[int, ...], after: tuple[int, 
     """Of all rows, not only those in the report; `before` and `after` are the engine's levels of the CPU."""
     cpu = sum(row["cpu_self_seconds"] for row in rows)
     on_device = _device_time(rows)
-    allocated = after[3] - before[3] if engine.cpu_is_followed() else None
+    allocated = after[3] - before[3] if following.cpu_is_followed() else None
     freed = None if allocated is None else allocated - (after[1] - before[1])
     return {
         "cpu_self_seconds": _metric(cpu, "cpu_self_seconds", "seconds", "torch.profiler"),
@@ -148,7 +149,7 @@ def _diagnostics(device: Device, rows: list[OperatorRow]) -> list[Diagnostic]:
         found.append(_warning("device_time_not_measured", "device_self_seconds", message))
     for diagnostic in found:
         diagnostic["message"] += ": rows describe the dispatch on the CPU only"
-    if not engine.cpu_is_followed():
+    if not following.cpu_is_followed():
         message = "what PyTorch's CPU allocator does is not visible on this platform"
         found.append(_warning("cpu_allocations_not_visible", "cpu_allocated_bytes", message))
     return found

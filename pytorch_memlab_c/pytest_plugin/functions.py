@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .. import callables
+from ..line_profiler import callables
 
 #: More than these are not looked for: they are found in the order of their distance from the test.
 MOST_FUNCTIONS = 500

@@ -72,9 +72,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Follow the allocators from now on, so that all that fixtures make is known when tests free it."""
     whole = session.config.getoption("memlab_report") is not None
     if whole or any(item.get_closest_marker(MARK) for item in session.items):
-        from .. import engine
+        from ..engine import following
 
-        engine.prepare()
+        following.prepare()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from .. import callables
+from ..line_profiler import callables
 
 MARK = "limit_tensor_memory"
 _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}

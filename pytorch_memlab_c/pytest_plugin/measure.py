@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-from .. import callables, engine
-from ..line_profiler import LineProfiler
+from ..engine import following
+from ..engine.target_device import target_name
+from ..line_profiler import LineProfiler, callables
 from ..process.peak import peak_memory, peaks_of_devices
-from ..target_device import target_name
 from .functions import Project, functions_under_test
 from .limits import Limit
 from .text import describe_excess, scope
@@ -78,9 +78,9 @@ class Measurement:
 
 def default_device() -> str:
     """The target GPU where CUDA is there, otherwise the CPU. PyTorch is imported: only it knows."""
-    if engine.torch_module() is None and importlib.util.find_spec("torch") is not None:
+    if following.torch_module() is None and importlib.util.find_spec("torch") is not None:
         import torch  # noqa: F401
-    if engine.torch_module() is None:
+    if following.torch_module() is None:
         return "cpu"
     return target_name()
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import simulate
-from ..device_names import CPU
+from ..data.device_names import CPU
 from ..render.text import clean_code, readable_size
 
 if TYPE_CHECKING:
+    from ..data.record_types import FunctionRecord, LineRecord, Stats
+    from ..line_profiler.records import LineRecords
     from ..process.peak import peak_memory
-    from ..record_types import FunctionRecord, LineRecord, Stats
-    from ..records import LineRecords
     from .limits import Limit
 
 

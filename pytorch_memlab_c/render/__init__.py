@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..tables import build_tables
+from ..data.tables import build_tables
 from .files import write_file
 from .holders import devices_of, render_holders
 from .text import readable_size, render_text, write_text
 
 if TYPE_CHECKING:
-    from ..records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 __all__ = ["RecordsDisplay", "readable_size", "render_text", "write_file", "write_text"]
 

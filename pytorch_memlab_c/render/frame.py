@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
-from ..tables import Row, Table, build_tables, shared_columns
+from ..data.tables import Row, Table, build_tables, shared_columns
 from .text import titled_notes
 
 if TYPE_CHECKING:
     import pandas
 
-    from ..records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 
 def build_frame(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..device_names import device_order
-from ..holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from ..tables import Table
+from ..data.device_names import device_order
+from ..data.holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
+from ..data.tables import Table
 from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
+from ..data.holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from .holders import FAILURE_LINES, failure_text, folded, has_holders, notes_shown, peak_title, peaks_shown, place
 from .text import clean_code, readable_size
 

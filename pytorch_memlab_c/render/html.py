@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..columns import is_bytes
-from ..device_names import CPU
-from ..tables import Row, Table
+from ..data.columns import is_bytes
+from ..data.device_names import CPU
+from ..data.tables import Row, Table
 from .text import (
     NO_FUNCTIONS,
     clean_code,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..columns import SAVED_FIELDS
-from ..growth import growth_of
-from ..line_devices import Place, places
+from ..data.columns import SAVED_FIELDS
+from ..data.growth import growth_of
+from ..data.line_devices import Place, places
 
 if TYPE_CHECKING:
     import pandas
 
-    from ..records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 _GROWTH_COLUMNS = {
     "runs": "runs",

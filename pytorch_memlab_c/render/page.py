@@ -12,9 +12,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..columns import is_bytes
-from ..device_names import CPU
-from ..tables import NEVER_CALLED, Row, Table, build_tables
+from ..data.columns import is_bytes
+from ..data.device_names import CPU
+from ..data.tables import NEVER_CALLED, Row, Table, build_tables
 from .holders import devices_of
 from .holders_html import holders_fragment
 from .html import COLORS, maxima, share, template, template_text
@@ -23,7 +23,7 @@ from .summaries import SCOPES, Summary, order_by_peak, summaries
 from .text import NO_FUNCTIONS, clean_code, show_value, shows_device_column, titled_notes
 
 if TYPE_CHECKING:
-    from ..records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 
 _NET_COLOR = 2

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..growth import FREED_LATER, RESERVED, Growth, growth_of
-from ..line_devices import Place, places
+from ..data.growth import FREED_LATER, RESERVED, Growth, growth_of
+from ..data.line_devices import Place, places
 from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from ..records import LineRecords
-    from ..saved import Saved
+    from ..engine.saving import Saved
+    from ..line_profiler.records import LineRecords
 
 #: Lines shown of what autograd kept; the DataFrame has them all.
 MOST_SAVED = 20

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..device_names import CPU
-from ..tables import Row, build_tables
+from ..data.device_names import CPU
+from ..data.tables import Row, build_tables
 
 if TYPE_CHECKING:
-    from ..records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 #: The scope of a list's bytes: what it is called, and the column its peaks are read from.
 SCOPES = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from ..columns import is_bytes
-from ..device_names import CPU, TARGET
-from ..sources import file_label
-from ..tables import Table
+from ..data.columns import is_bytes
+from ..data.device_names import CPU, TARGET
+from ..data.sources import file_label
+from ..data.tables import Table
 
 NO_FUNCTIONS = "no function was added: give functions to LineProfiler(...), decorate with @profile, or name them by -f"
 _UNITS = "BKMGTPE"

@@ -244,7 +244,7 @@ def test_case_9_decorated_twice(second, tables):
         allocate(100)
         free(100)
 
-    from pytorch_memlab_c import decorators
+    from pytorch_memlab_c.line_profiler import decorators
 
     f()
     both = [p for p in decorators._profilers if p.records().functions[0].qualname == f.__qualname__]

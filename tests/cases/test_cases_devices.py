@@ -326,7 +326,7 @@ def test_the_sample_of_the_peer_with_two_targets_in_one_function(tmp_path):
 def test_set_target_gpu_as_a_context_manager_nests_and_none_resets(tmp_path):
     run = made_up(
         """
-        from pytorch_memlab_c.target_device import target_name
+        from pytorch_memlab_c.engine.target_device import target_name
         seen = [target_name()]
         with set_target_gpu(1) as manager:
             seen.append(target_name())
@@ -366,7 +366,7 @@ def test_set_target_gpu_as_a_context_manager_nests_and_none_resets(tmp_path):
 def test_forms_of_a_device(tmp_path, form, name):
     run = made_up(
         f"""
-        from pytorch_memlab_c.target_device import target_name
+        from pytorch_memlab_c.engine.target_device import target_name
         def f():
             pass
         set_target_gpu({form!r})
@@ -380,7 +380,7 @@ def test_forms_of_a_device(tmp_path, form, name):
 
 def test_a_torch_device_is_a_form_too():
     torch = pytest.importorskip("torch")
-    from pytorch_memlab_c.target_device import parse_slot
+    from pytorch_memlab_c.engine.target_device import parse_slot
 
     assert parse_slot(torch.device("cpu")) == 0
     assert parse_slot(torch.device("cuda:2")) == 3
@@ -407,7 +407,7 @@ def test_without_cuda_the_default_is_the_cpu_also_after_a_reset(tmp_path):
         """
         import torch
         from pytorch_memlab_c import LineProfiler, set_target_gpu
-        from pytorch_memlab_c.target_device import target_name
+        from pytorch_memlab_c.engine.target_device import target_name
         from program_support import report
 
         def f():

@@ -238,7 +238,8 @@ def test_case_36_forward_in_two_threads_is_not_mixed(tmp_path):
         """
         import threading
         import torch
-        from pytorch_memlab_c import profile, engine
+        from pytorch_memlab_c import profile
+        from pytorch_memlab_c.engine import following
         from program_support import decorated, level, report, report_lines
 
         class Net(torch.nn.Module):
@@ -253,7 +254,7 @@ def test_case_36_forward_in_two_threads_is_not_mixed(tmp_path):
                 done.set()
                 return a
 
-        engine.prepare()
+        following.prepare()
         nets = [Net(1000), Net(50)]
         events = [threading.Event() for _ in range(3)]
         results = {}

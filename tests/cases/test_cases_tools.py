@@ -77,7 +77,8 @@ report(after=repr(type(sys.gettrace())))
 """
 WITH_PROFILER = """\
 import atexit
-from pytorch_memlab_c import LineProfiler, decorators, profile
+from pytorch_memlab_c import LineProfiler, profile
+from pytorch_memlab_c.line_profiler import decorators
 def decorate(function): return profile(function)
 def make_profiler(*functions): return LineProfiler(*functions)
 """

@@ -21,7 +21,8 @@ def measure(path: str) -> None:
     sys.path.insert(0, str(ROOT / "examples"))
     import train_transformer as example
 
-    from pytorch_memlab_c import LineProfiler, decorators
+    from pytorch_memlab_c import LineProfiler
+    from pytorch_memlab_c.line_profiler import decorators
 
     decorators._profilers.clear()  # the demo's own tables are not wanted
     functions = [example.train_step, example.Transformer.forward, example.Block.forward]

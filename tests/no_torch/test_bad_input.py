@@ -94,7 +94,7 @@ WRONG_DEVICES = [
 
 @pytest.mark.parametrize(("device", "error"), WRONG_DEVICES, ids=lambda value: repr(value)[:20])
 def test_a_wrong_device(measured, device, error):
-    from pytorch_memlab_c.target_device import target_name
+    from pytorch_memlab_c.engine.target_device import target_name
 
     before = target_name()
     for ask in (set_target_gpu, lambda d: LineProfiler(f, device=d), lambda d: LineProfiler(f, target_gpu=d)):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytorch_memlab_c.columns import (
+from pytorch_memlab_c.data.columns import (
     DEFAULT_COLUMNS,
     DEFAULT_CPU_COLUMNS,
     check_columns,

@@ -11,7 +11,8 @@ import pytest
 from program_support import Block, allocate, decorated, free, hits, level, lines
 from run_program import cells, run_program, titles
 
-from pytorch_memlab_c import LineProfiler, _native, decorators, profile, profile_every
+from pytorch_memlab_c import LineProfiler, _native, profile, profile_every
+from pytorch_memlab_c.line_profiler import decorators
 
 # ---- profile: printed once, however the process ends ----
 

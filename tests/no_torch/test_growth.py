@@ -11,8 +11,8 @@ from program_support import Block
 from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords
-from pytorch_memlab_c.growth import Growth, History, Stretch, growth_of
-from pytorch_memlab_c.record_types import Stats
+from pytorch_memlab_c.data.growth import Growth, History, Stretch, growth_of
+from pytorch_memlab_c.data.record_types import Stats
 
 LOOPS = SUPPORT / "growth_loops.py"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")

@@ -10,8 +10,9 @@ import threading
 import pytest
 from run_program import run_program
 
-from pytorch_memlab_c import LineProfiler, LineRecords, _native, clear_global_line_profiler, decorators, profile
-from pytorch_memlab_c.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
+from pytorch_memlab_c import LineProfiler, LineRecords, _native, clear_global_line_profiler, profile
+from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
+from pytorch_memlab_c.line_profiler import decorators
 from pytorch_memlab_c.render.holders import render_holders, what_would_fit
 from pytorch_memlab_c.render.holders_html import holders_fragment
 

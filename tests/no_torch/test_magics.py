@@ -17,14 +17,15 @@ from notebook_session import Session, row, session  # noqa: E402
 from program_support import level  # noqa: E402
 from run_program import titles  # noqa: E402
 
-from pytorch_memlab_c import engine, set_target_gpu  # noqa: E402
+from pytorch_memlab_c import set_target_gpu  # noqa: E402
+from pytorch_memlab_c.engine import following  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Session]:
     """As in a process without PyTorch, whatever other tests have imported into this one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "torch_module", lambda: None)
+        patch.setattr(following, "torch_module", lambda: None)
         with set_target_gpu("cpu"), session() as opened:
             yield opened
 
@@ -443,7 +444,8 @@ def test_table_is_written_to_a_file(notebook: Session, tmp_path: Path) -> None:
 
 
 def test_target_is_as_before(notebook: Session) -> None:
-    from pytorch_memlab_c import set_target_gpu, target_device
+    from pytorch_memlab_c import set_target_gpu
+    from pytorch_memlab_c.engine import target_device
 
     set_target_gpu(2)
     try:

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_snapshots import K, M, code_named, line, stats
 
-from pytorch_memlab_c.columns import DEFAULT_COLUMNS, DEFAULT_CPU_COLUMNS, default_columns
-from pytorch_memlab_c.record_types import FunctionRecord, LineRecord, Stats
-from pytorch_memlab_c.records import LineRecords
+from pytorch_memlab_c.data.columns import DEFAULT_COLUMNS, DEFAULT_CPU_COLUMNS, default_columns
+from pytorch_memlab_c.data.record_types import FunctionRecord, LineRecord, Stats
+from pytorch_memlab_c.line_profiler.records import LineRecords
 
 CPU, CUDA0, CUDA1 = 0, 1, 2
 
@@ -670,7 +670,7 @@ def test_csv_reads_back_as_the_frame(tmp_path):
 def test_neither_torch_nor_pandas_is_imported_for_a_text_report():
     script = (
         "import sys\n"
-        "from pytorch_memlab_c.records import LineRecords\n"
+        "from pytorch_memlab_c.line_profiler.records import LineRecords\n"
         "from pytorch_memlab_c.render import RecordsDisplay\n"
         "def f(): pass\n"
         "records = LineRecords.from_snapshot([(f.__code__, 0, [])])\n"

@@ -53,7 +53,8 @@ def test_frames_are_not_kept():
 
 REFERENCES = """
 import gc, sys, threading, asyncio
-from pytorch_memlab_c import LineProfiler, _native, decorators, profile, profile_every
+from pytorch_memlab_c import LineProfiler, _native, profile, profile_every
+from pytorch_memlab_c.line_profiler import decorators
 from program_support import allocate, free, report
 
 def f(x):

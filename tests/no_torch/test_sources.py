@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 
-from pytorch_memlab_c.sources import def_line, source_of
+from pytorch_memlab_c.data.sources import def_line, source_of
 
 
 def load(path, text, encoding="utf-8"):

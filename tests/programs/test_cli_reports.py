@@ -19,7 +19,7 @@ from run_program import cells, titles
 
 from pytorch_memlab_c import LineProfiler, LineRecords
 from pytorch_memlab_c.cli import main
-from pytorch_memlab_c.holder_types import HolderRecords
+from pytorch_memlab_c.data.holder_types import HolderRecords
 
 SIMULATED = "CUDA figures are simulated"
 

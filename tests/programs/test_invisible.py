@@ -202,9 +202,10 @@ def test_peaks_of_a_program_are_the_same_with_and_without(tmp_path):
     del torch
     source = """
         import torch
-        from pytorch_memlab_c import LineProfiler, _native, engine, profile
+        from pytorch_memlab_c import LineProfiler, _native, profile
+        from pytorch_memlab_c.engine import following
         from program_support import report
-        engine.prepare()
+        following.prepare()
         DECORATE
 
         @decorate

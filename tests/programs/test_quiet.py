@@ -12,7 +12,8 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="tracing
 PROGRAM = """
 import sys
 from program_support import Block, allocate, free, hits, peaks, report
-from pytorch_memlab_c import LineProfiler, decorators, profile
+from pytorch_memlab_c import LineProfiler, profile
+from pytorch_memlab_c.line_profiler import decorators
 
 def traced():
     return sys.gettrace() is not None

@@ -27,7 +27,8 @@ STEP = """
 import torch, train_transformer as example
 from holders_account import History, Lines, told
 from program_support import report
-from pytorch_memlab_c import LineProfiler, clear_global_line_profiler, decorators
+from pytorch_memlab_c import LineProfiler, clear_global_line_profiler
+from pytorch_memlab_c.line_profiler import decorators
 
 model, optimizer, tokens = example.build("cuda")
 plain = [f.__wrapped__ for f in (example.train_step, example.Block.forward, example.Transformer.forward)]
@@ -187,7 +188,8 @@ report(cpu=[failure.device, failure.asked, failure.at.code, sum(h.bytes for h in
 BACKWARD = """
 import threading, torch
 from program_support import report
-from pytorch_memlab_c import LineProfiler, decorators, profile
+from pytorch_memlab_c import LineProfiler, profile
+from pytorch_memlab_c.line_profiler import decorators
 
 def kinds(profiler):
     (peak,) = [peak for peak in profiler.records().holders.peaks if peak.device == "cuda:0"]

@@ -29,7 +29,7 @@ held = step(4 << 20)
 more = step(8 << 20)
 torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), torch.cuda.memory_allocated()""",
     "second": "%mlrun -f step -g cuda:1 step(1 << 20)",
-    "target": "from pytorch_memlab_c.target_device import target_name\ntarget_name()",
+    "target": "from pytorch_memlab_c.engine.target_device import target_name\ntarget_name()",
     "all": """%%mlrun -g all
 first = torch.empty(1 << 20, dtype=torch.uint8, device="cuda:0")
 other = torch.empty(2 << 20, dtype=torch.uint8, device="cuda:1")

@@ -270,8 +270,8 @@ class TestEnable:
                 with LineProfiler(work, device="cpu"):
                     work("cpu")
             else:
-                from pytorch_memlab_c import engine
-                engine.prepare()
+                from pytorch_memlab_c.engine import following
+                following.prepare()
             simulate.enable("a100-80gb")
             import torch
             with LineProfiler(work, device="cuda") as profiler:

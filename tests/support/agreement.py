@@ -12,8 +12,10 @@ import gc
 import sys
 from typing import Any
 
-from pytorch_memlab_c import LineProfiler, _native, decorators, engine, profile, simulate
-from pytorch_memlab_c.growth import History
+from pytorch_memlab_c import LineProfiler, _native, profile, simulate
+from pytorch_memlab_c.data.growth import History
+from pytorch_memlab_c.engine import following
+from pytorch_memlab_c.line_profiler import decorators
 
 simulate.enable("a100-40gb", count=2)
 
@@ -148,7 +150,7 @@ def report(seed: int, way: str, source: str, wrong: list[Any], expected: Any, co
 
 
 def main(first: int, count: int) -> None:
-    engine.prepare()
+    following.prepare()
     for device in range(DEVICES):  # every device is known from the start
         torch.empty(1, device=f"cuda:{device}")
     for seed in range(first, first + count):

@@ -13,7 +13,8 @@ from agreement import DEVICES, HELPERS, run, torch
 from holders_account import History, Lines, told
 from random_programs import Writer
 
-from pytorch_memlab_c import LineProfiler, clear_global_line_profiler, decorators, profile
+from pytorch_memlab_c import LineProfiler, clear_global_line_profiler, profile
+from pytorch_memlab_c.line_profiler import decorators
 
 
 def build(seed: int) -> tuple[str, dict[str, Any], list[Any]]:

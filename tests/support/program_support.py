@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import autograd_end  # noqa: F401
 
-from pytorch_memlab_c import LineProfiler, LineRecords, _native, decorators, engine, profile
+from pytorch_memlab_c import LineProfiler, LineRecords, _native, profile
+from pytorch_memlab_c.engine import following
+from pytorch_memlab_c.line_profiler import decorators
 
 CPU = 0
 
@@ -41,7 +43,7 @@ class Block:
 
 def level() -> int:
     """Bytes that are allocated on the CPU now."""
-    engine.prepare()
+    following.prepare()
     return _native.levels(CPU)[1]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from made_up_snapshots import K, M, code_named, line, stats
 
-from pytorch_memlab_c.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
-from pytorch_memlab_c.records import LineRecords
+from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
+from pytorch_memlab_c.line_profiler.records import LineRecords
 
 CPU, CUDA0, CUDA1 = 0, 1, 2
 

@@ -12,7 +12,8 @@ import pytest
 from program_support import allocate, free, level
 from run_program import run_program
 
-from pytorch_memlab_c import _native, engine, measure_peak_memory
+from pytorch_memlab_c import _native, measure_peak_memory
+from pytorch_memlab_c.engine import following
 from pytorch_memlab_c.process import peak
 
 torch = pytest.importorskip("torch")
@@ -319,7 +320,7 @@ class TestErrors:
             measure_peak_memory(lambda: None, device="cuda:2")
 
     def test_a_platform_that_shows_no_cpu_events(self, monkeypatch):
-        monkeypatch.setattr(engine, "cpu_is_followed", lambda: False)
+        monkeypatch.setattr(following, "cpu_is_followed", lambda: False)
         called = []
         with pytest.raises(NotImplementedError, match="CPU tensors cannot be measured here"):
             measure_peak_memory(lambda: called.append(1), device="cpu")

@@ -15,7 +15,8 @@ from gpu_device import environment, gpu
 from run_program import run_program
 
 import pytorch_memlab_c
-from pytorch_memlab_c import engine, measure_peak_rss, profile_workload
+from pytorch_memlab_c import measure_peak_rss, profile_workload
+from pytorch_memlab_c.engine import following
 from pytorch_memlab_c.process import devices, operators, report, workload
 from pytorch_memlab_c.process.metrics import complete
 
@@ -239,7 +240,7 @@ class TestDiagnostics:
         assert row(result, "aten::mm", [[20, 10], [10, 5]])["device_self_seconds"] is None
 
     def test_a_platform_that_shows_no_cpu_allocations(self, monkeypatch):
-        monkeypatch.setattr(engine, "cpu_is_followed", lambda: False)
+        monkeypatch.setattr(following, "cpu_is_followed", lambda: False)
         result = profile_workload(multiply, device="cpu")
         assert [d["code"] for d in result["diagnostics"]] == ["cpu_allocations_not_visible"]
         assert result["totals"]["cpu_allocated_bytes"]["known_value"] is None

@@ -11,8 +11,8 @@ from made_up_snapshots import code_named, line, stats
 from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords, profile
-from pytorch_memlab_c.holder_book import HolderBook
-from pytorch_memlab_c.line_profiler import decorator_profiler
+from pytorch_memlab_c.line_profiler.holder_book import HolderBook
+from pytorch_memlab_c.line_profiler.profiler import decorator_profiler
 
 CASES = SUPPORT / "saved_cases.py"
 N = 128 * 128 * 4
@@ -80,9 +80,10 @@ import gc, sys, warnings, weakref
 import torch
 from torch.utils.checkpoint import checkpoint
 from program_support import report
-from pytorch_memlab_c import LineProfiler, _native, engine, profile
+from pytorch_memlab_c import LineProfiler, _native, profile
+from pytorch_memlab_c.engine import following
 
-engine.prepare()
+following.prepare()
 
 def model():
     torch.manual_seed(0)
@@ -191,7 +192,7 @@ def inner(x):
 
 for _ in range(2):
     outer(torch.ones(1000, requires_grad=True)).backward()
-from pytorch_memlab_c import decorators
+from pytorch_memlab_c.line_profiler import decorators
 frames = [q.to_dataframe(kind="saved") for q in decorators._profilers]
 report(decorated={row.code.strip(): [int(row["saved"]), int(row["saved.total"])] for f in frames for _, row in f.iterrows()})
 

@@ -9,8 +9,8 @@ from .device_names import ALL, TARGET, device_order, parse_view
 from .selection import labels, select
 
 if TYPE_CHECKING:
+    from ..line_profiler.records import LineRecords
     from .record_types import FunctionRecord, LineRecord
-    from .records import LineRecords
 
 
 class Place(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._native import Storage
-from .census import Census
+from ..tensors.census import Census
+from ..tensors.reading import numel_of, shape_of
 from .levels import Level
 from .names import NamedTensors
-from .reading import numel_of, shape_of
 
 #: Devices in a report: accelerators first, then the CPU, then those without memory.
 _ORDER = {"cpu": 1, "meta": 2}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._native import Storage
-from .census import Census
+from ..tensors.census import Census
 from .rows import Section
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def _pass_on(entered: Any, argument: Any) -> Any:
 def call_of_shape(positional: int, names: tuple[str, ...]) -> Callable[..., Any]:
     """Calls its first argument with those in a list, which it empties: positional ones first, from the end.
 
-    Two more arguments, `enter` and `entered`: as for `brackets.bracket`.
+    Two more arguments, `enter` and `entered`: as for `wrappers.bracket`.
     """
     if positional + len(names) > _MOST_ARGUMENTS or not all(map(_can_be_written, names)):
         return functools.partial(_call_anyhow, positional, names)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from . import records_json
-from .device_names import TARGET, parse_view, slot_name
-from .growth import History
-from .holder_types import HolderRecords
-from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
-from .render.files import write_file
-from .render.frame import build_frame
-from .render.holders import devices_of, holders_frame, render_holders
-from .render.kinds import kind_frame
-from .saved import SavedLines, SavedSnapshot, by_code
-from .sources import Source, def_line, source_of
-from .tables import build_tables
+from ..data import records_json
+from ..data.device_names import TARGET, parse_view, slot_name
+from ..data.growth import History
+from ..data.holder_types import HolderRecords
+from ..data.record_types import FunctionRecord, LineRecord, Stats, merge_entry
+from ..data.sources import Source, def_line, source_of
+from ..data.tables import build_tables
+from ..engine.saving import SavedLines, SavedSnapshot, by_code
+from ..render.files import write_file
+from ..render.frame import build_frame
+from ..render.holders import devices_of, holders_frame, render_holders
+from ..render.kinds import kind_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -128,13 +128,13 @@ class LineRecords:
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
-        from .render.sections import sections_text
+        from ..render.sections import sections_text
 
         return self.tables_text(func, columns, device) + sections_text(self, func=func, device=device)
 
     def tables_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """``to_text`` without what stands below: growing lines, and what autograd kept."""
-        from .render.text import render_text
+        from ..render.text import render_text
 
         tables = build_tables(self, func, columns, device)
         return render_text(tables, self.notes, render_holders(self.holders, devices_of(tables)))
@@ -182,7 +182,7 @@ class LineRecords:
 
         Functions are in the order of their peaks. Arguments and errors as for ``to_dataframe``.
         """
-        from .render.page import render_page
+        from ..render.page import render_page
 
         text = render_page(self, func, columns, device)
         if path is not None:

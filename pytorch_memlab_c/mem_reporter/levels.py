@@ -10,9 +10,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _native, engine
+from .. import _native
 from .._native import Storage
-from .census import Census
+from ..engine import following
+from ..tensors.census import Census
 
 #: The caching allocators of CUDA and XPU hand out multiples of this many bytes.
 GRANULE = 512
@@ -78,7 +79,7 @@ def _devices_in_use(torch: Any) -> list[str]:
 def _counters(torch: Any, name: str) -> _Counters:
     kind, _, index = name.partition(":")
     if kind == "cpu":
-        return _Counters(_native.levels(0)[1] if engine.cpu_is_followed() else None)
+        return _Counters(_native.levels(0)[1] if following.cpu_is_followed() else None)
     module = getattr(torch, kind, None)
     if kind == "mps":
         return _Counters(_ask(module, "current_allocated_memory"), _ask(module, "driver_allocated_memory"))
@@ -102,7 +103,7 @@ def _used(module: Any, index: int) -> int | None:
 
 def _set_blocks(torch: Any, name: str, storages: list[Storage], allocated: int | None) -> None:
     kind, _, index = name.partition(":")
-    if kind == "cpu" and engine.cpu_is_followed():
+    if kind == "cpu" and following.cpu_is_followed():
         _native.set_cpu_blocks(storages)
     elif kind in _CACHING:
         _set_rounded(torch, kind, int(index), storages, allocated)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import engine
-from .render.memory import ReportDisplay
-from .render.text import write_text
-from .reporter import frames, names, rows
-from .reporter.census import Census
-from .reporter.levels import measure_levels
-from .reporter.reading import quietly
+from ..engine import following
+from ..render.text import write_text
+from ..tensors.census import Census
+from ..tensors.reading import quietly
+from . import frames, names, rows
+from .levels import measure_levels
+from .text import ReportDisplay
 
 if TYPE_CHECKING:
     import pandas
@@ -39,7 +39,7 @@ class MemReporter:
     """
 
     def __init__(self, model: Any = None, pre_collect: bool = False) -> None:
-        engine.prepare()
+        following.prepare()
         self._names = names.Names()
         self._pre_collect = pre_collect
         if model is not None:
@@ -120,11 +120,11 @@ class MemReporter:
     @contextmanager
     def _found(self, model: Any) -> Iterator[rows.Found | None]:
         """All that is alive, for the time of the block; None if PyTorch has not been imported."""
-        torch = engine.torch_module()
+        torch = following.torch_module()
         if torch is None:
             yield None
             return
-        engine.prepare()
+        following.prepare()
         if self._pre_collect:
             gc.collect()
         named = self._names.now(torch, model)
@@ -171,7 +171,7 @@ def _notes(found: rows.Found) -> list[str]:
             "a backward pass is running: tensors that autograd alone holds are not listed; their bytes are in "
             "'not reachable from Python'"
         )
-    if "cpu" in found.levels and not engine.cpu_is_followed():
+    if "cpu" in found.levels and not following.cpu_is_followed():
         notes.append("what PyTorch's CPU allocator has given out cannot be seen on this platform")
     return notes
 

@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from . import _native, allocator_stats, callables, engine, simulate
-from .columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
-from .device_names import slot_name
+from .. import _native, simulate
+from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
+from ..data.device_names import slot_name
+from ..data.sources import Source, source_of
+from ..engine import allocator_stats, following
+from ..engine.saving import DECORATORS, new_group
+from ..engine.saving import follow as follow_saved
+from ..engine.saving import is_followed as saved_is_followed
+from ..engine.target_device import available_slot, default_view, parse_slot, target_name
+from ..render import RecordsDisplay
+from ..render.text import write_text
+from . import callables
 from .holder_book import HolderBook
 from .records import LineRecords
-from .render import RecordsDisplay
-from .render.text import write_text
-from .saved import DECORATORS, new_group
-from .saved import follow as follow_saved
-from .saved import is_followed as saved_is_followed
-from .sources import Source, source_of
-from .target_device import available_slot, default_view, parse_slot, target_name
 
 if TYPE_CHECKING:
     import pandas
@@ -77,9 +79,9 @@ class LineProfiler:
         book: HolderBook,
         saved_group: int = 0,
     ) -> None:
-        engine.prepare()
+        following.prepare()
         if saved_group:
-            follow_saved(engine.torch_module())
+            follow_saved(following.torch_module())
         self._saved = bool(saved_group)
         self._device = device
         self._columns = None if columns is None else check_columns(columns)
@@ -115,7 +117,7 @@ class LineProfiler:
 
     def enable(self) -> None:
         """Measure on this thread, and on threads that start from now on. Each `enable` needs its `disable`."""
-        engine.prepare()
+        following.prepare()
         if not self._hooks:
             self._tracer.start()
             _follow_new_threads()
@@ -231,14 +233,14 @@ class LineProfiler:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():
             notes.append("what autograd saves cannot be seen with this build of PyTorch, or on this platform")
-        if view in ("cpu", "all") and not engine.cpu_is_followed():
+        if view in ("cpu", "all") and not following.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
         return [*notes, *_device_notes(self._device), *_simulated_note(view)]
 
 
 def _simulated_note(view: str | None) -> list[str]:
     """That CUDA figures are simulated: of the device shown, and of others that the records may hold."""
-    torch = engine.torch_module()
+    torch = following.torch_module()
     if not simulate.is_enabled() or (view == "cpu" and (torch is None or not torch.cuda.is_initialized())):
         return []
     return [f"CUDA figures are {simulate.describe()}"]
@@ -246,7 +248,7 @@ def _simulated_note(view: str | None) -> list[str]:
 
 def _device_notes(asked: str | None) -> list[str]:
     """Why the device shown is not the one that the user may expect."""
-    torch = engine.torch_module()
+    torch = following.torch_module()
     if torch is None or asked in ("all", "cpu"):
         return []
     if asked is not None:

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..line_profiler.records import LineRecords
 from .record_types import FunctionRecord
-from .records import LineRecords
 from .tables import Row, Table, build_tables
 
 #: How a function is known again, the surest way first.

@@ -17,7 +17,7 @@ from .record_types import FunctionRecord, LineRecord, Stats
 from .selection import labels, select
 
 if TYPE_CHECKING:
-    from .records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
 NEVER_CALLED = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _native, engine
-from .device_names import slot_name
+from .. import _native
+from ..data.device_names import slot_name
+from . import following
 
 _FORMS = "an index (1), 'cuda', 'cuda:1', 'cpu' or a torch.device"
 _target: int | None = None
@@ -36,15 +37,15 @@ class set_target_gpu:
 
 def _set(slot: int | None) -> None:
     global _target, _ever_set
-    engine.prepare()
+    following.prepare()
     _target = slot
-    engine.target_chosen = slot is not None
+    following.target_chosen = slot is not None
     _ever_set = _ever_set or slot is not None
     _native.set_target(_default_slot() if slot is None else slot)
 
 
 def _default_slot() -> int:
-    torch = engine.torch_module()
+    torch = following.torch_module()
     return 1 if torch is None or _cuda_devices(torch) else 0
 
 
@@ -61,7 +62,7 @@ def target_name() -> str:
 
 def default_view() -> str | None:
     """What a report shows that names no device: None for the target of each line, else the device's name."""
-    torch = engine.torch_module()
+    torch = following.torch_module()
     if torch is not None and not _cuda_devices(torch):
         return "cpu"  # whatever a line was charged to
     if _ever_set:
@@ -103,14 +104,14 @@ def _cuda_slot(index: int) -> int:
 
 
 def _current_cuda() -> int:
-    torch = engine.torch_module()
+    torch = following.torch_module()
     return torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
 
 
 def available_slot(device: Any) -> int:
     """Like `parse_slot`, and an error that says why if the device is not there."""
     slot = parse_slot(device)
-    torch = engine.torch_module()
+    torch = following.torch_module()
     if slot == 0 or torch is None:
         return slot
     name = slot_name(slot)

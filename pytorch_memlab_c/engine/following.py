@@ -11,7 +11,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import _native, allocator_stats
+from .. import _native
+from . import allocator_stats
 from .torch_import import after_torch_import
 
 _CPU, _CUDA = 1, 2
@@ -83,8 +84,8 @@ def _seed_accelerators(torch: Any) -> None:
 def _seed_cpu(torch: Any) -> None:
     """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors,
     their autograd graphs and storages. What only C++ or a NumPy array holds is not found."""
-    from .reporter.census import Census
-    from .reporter.reading import quietly
+    from ..tensors.census import Census
+    from ..tensors.reading import quietly
 
     with quietly(torch):
         census = Census(torch)

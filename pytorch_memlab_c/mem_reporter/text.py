@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .text import clean_code, readable_size
+from ..render.text import clean_code, readable_size
 
 if TYPE_CHECKING:
-    from ..reporter.levels import Level
-    from ..reporter.rows import Row, Section
+    from .levels import Level
+    from .rows import Row, Section
 
 NO_TENSORS = "no tensor is alive"
 _LENGTH = 79
@@ -54,7 +54,7 @@ class ReportDisplay:
         return clean_code(row.name + owner)
 
     def _repr_html_(self) -> str:
-        from .memory_html import render_memory
+        from .html import render_memory
 
         return render_memory(self)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import memory
-from .html import COLORS, Cell, byte_cell, template
-from .text import readable_size
+from ..render.html import COLORS, Cell, byte_cell, template
+from ..render.text import readable_size
+from . import text
 
 if TYPE_CHECKING:
-    from ..reporter.rows import Section
-    from .memory import ReportDisplay
+    from .rows import Section
+    from .text import ReportDisplay
 
 
 def render_memory(report: ReportDisplay) -> str:
@@ -24,14 +24,14 @@ def _memory_section(report: ReportDisplay, section: Section) -> dict[str, object
     return {
         "device": section.device,
         "rows": [
-            {"name": report.label(row), "size": memory.shown_size(row), "cell": _size_cell(row.nbytes, largest)}
+            {"name": report.label(row), "size": text.shown_size(row), "cell": _size_cell(row.nbytes, largest)}
             for row in section.rows
         ],
-        "folded": memory.folded_line(section),
-        "totals": memory.totals(section),
+        "folded": text.folded_line(section),
+        "totals": text.totals(section),
         "ladder": [
             {"label": step.label, "text": readable_size(step.nbytes), "title": f"{step.nbytes:,} bytes"}
-            for step in memory.ladder(section)
+            for step in text.ladder(section)
         ],
     }
 

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, cast
 
-from . import _native, call_shapes
+from .. import _native
+from . import call_shapes
 
 _HEAD = """\
 {prefix}def {name}({parameters}):

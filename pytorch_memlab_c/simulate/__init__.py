@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .torch_import import after_torch_import
+from ..engine.torch_import import after_torch_import
 
 __all__ = [
     "ENVIRONMENT_VARIABLE",
@@ -263,8 +263,8 @@ class _Spec(ctypes.Structure):
 
 def _library_folder() -> Path:
     # An editable installation has the libraries in another folder of the package than this file.
-    package = sys.modules.get(__package__ or "")
-    folders = [Path(__file__).parent, *map(Path, getattr(package, "__path__", []))]
+    package = sys.modules.get("pytorch_memlab_c")
+    folders = [Path(__file__).parent.parent, *map(Path, getattr(package, "__path__", []))]
     for folder in folders:
         if all((folder / name).exists() for name in _LIBRARIES):
             return folder
@@ -310,9 +310,9 @@ def _prepare_torch(torch: Any, runtime: ctypes.CDLL) -> None:
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_cudnn_sdp(False)
     # A profiler that is already at work had hooks in the places that were just rewritten.
-    engine = sys.modules.get(f"{__package__}.engine")
-    if engine is not None and engine._followed is not None:
-        engine.prepare(again=True)
+    following = sys.modules.get("pytorch_memlab_c.engine.following")
+    if following is not None and following._followed is not None:
+        following.prepare(again=True)
 
 
 def _visible_devices(torch: Any) -> int | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..engine.saving import Saved
 from . import holder_types
 from .growth import History, Stretch
 from .record_types import FunctionRecord, LineRecord, Stats
-from .saved import Saved
 
 if TYPE_CHECKING:
-    from .records import LineRecords
+    from ..line_profiler.records import LineRecords
 
 VERSION = 1
 #: The names of the values in `stats` and in `saved`.

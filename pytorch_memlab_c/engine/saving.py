@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from . import _native
-from .device_names import slot_name
+from .. import _native
+from ..data.device_names import slot_name
 from .torch_import import after_torch_import
 
 

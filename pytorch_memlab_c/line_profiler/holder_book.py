@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, NamedTuple
 
-from . import _native, engine
-from .device_names import slot_name
-from .holder_types import (
+from .. import _native
+from ..data.device_names import slot_name
+from ..data.holder_types import (
     AUTOGRAD,
     BACKWARD,
     ELSEWHERE,
@@ -18,7 +18,8 @@ from .holder_types import (
     PeakHolders,
     with_rest,
 )
-from .sources import Source, def_line
+from ..data.sources import Source, def_line
+from ..engine import following
 
 _KINDS = (LINE, BACKWARD, AUTOGRAD)
 _RawHolder = tuple[int, int, int, int]
@@ -89,7 +90,7 @@ class HolderBook:
 
     def _notes(self) -> list[str]:
         notes = []
-        if engine.sampler() == "statistics":
+        if following.sampler() == "statistics":
             notes.append(
                 "who holds the peak of a CUDA device is unavailable: its allocator's events are not followed, its "
                 "statistics are read instead"

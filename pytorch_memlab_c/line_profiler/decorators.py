@@ -13,15 +13,16 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from . import _native, brackets, callables
+from .. import _native
+from ..data.holder_types import HolderRecords
+from ..data.tables import build_tables
+from ..render.holders import devices_of, render_holders
+from ..render.sections import sections_text
+from ..render.text import write_text
+from . import callables, wrappers
 from .holder_book import HolderBook
-from .holder_types import HolderRecords
-from .line_profiler import Columns, LineProfiler, decorator_profiler
+from .profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
-from .render.holders import devices_of, render_holders
-from .render.sections import sections_text
-from .render.text import write_text
-from .tables import build_tables
 
 _profilers: list[LineProfiler] = []
 _book = HolderBook()  # who holds the peak, among all functions with `@profile`
@@ -97,12 +98,12 @@ def clear_global_line_profiler() -> None:
 
 def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return brackets.bracket(function, _native.enter_call, None, _nothing)
+    return wrappers.bracket(function, _native.enter_call, None, _nothing)
 
 
 def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
     printer.profiler.add_function(function)
-    return brackets.bracket(function, printer.enter, printer.left, printer.count)
+    return wrappers.bracket(function, printer.enter, printer.left, printer.count)
 
 
 def _nothing() -> None:

@@ -1,0 +1,5 @@
+"""`MemReporter`: memory by tensor."""
+
+from .reporter import MemReporter
+
+__all__ = ["MemReporter"]

@@ -1,1 +1,0 @@
-"""What live tensors hold: finding them, reading their storages, naming them, and the allocators' own figures beside."""

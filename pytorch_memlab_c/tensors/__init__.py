@@ -1,0 +1,1 @@
+"""Live tensors: finding them, and reading their storages and autograd graphs."""
