@@ -21,7 +21,6 @@ struct pml_recorder {
     _Atomic bool recording; /* changed with the GIL, read from anywhere */
     bool failed;      /* memory ran out: figures are incomplete */
     bool interrupted; /* another tracer took the hook's place */
-    bool missed;      /* tracing came back too late after a call (quiet.c) */
     uint64_t started; /* `pml_recording_starts` at the last start */
     int64_t sample_runs; /* read statistics for this many segments of a line */
     int extras;
@@ -40,7 +39,6 @@ struct pml_subscriber {
 struct pml_code {
     const void *key;
     int references;
-    bool loud; /* tracing stays on in what it calls (quiet.c) */
     int subscribers;
     struct pml_subscriber **subscriber;
     uint64_t since;          /* the highest `since` of those pictures */

@@ -24,59 +24,6 @@ static inline PyObject *pml_trace_object(const PyThreadState *thread)
     return thread->c_traceobj;
 }
 
-/* Whether tracing may pause in the callees of a profiled frame (quiet.c): where that is needed and known to work. From
- * 3.12 on switching the trace function is slow. */
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-#define PML_QUIET 1
-#else
-#define PML_QUIET 0
-#endif
-
-/* Take this thread's trace function out for a pause, or put it back. On 3.11 this does what PyEval_SetTrace does, by the fields of
- * the public thread state structure, without its audit event: tracing is not changed. */
-static inline void pml_trace_switch(PyThreadState *thread, Py_tracefunc function, PyObject *object)
-{
-#if PML_QUIET
-    PyObject *old = thread->c_traceobj;
-    thread->c_tracefunc = function;
-    thread->c_traceobj = Py_XNewRef(object);
-    thread->cframe->use_tracing = function || thread->c_profilefunc ? 255 : 0;
-    Py_XDECREF(old);
-#else
-    PyEval_SetTrace(function, object);
-#endif
-}
-
-/* The interpreter's loop that runs on this thread, and the one around it: a function that is called without C in between
- * runs in its caller's loop. NULL where that is not so, or need not be known. */
-static inline const void *pml_loop(const PyThreadState *thread)
-{
-#if PML_QUIET
-    return thread->cframe;
-#else
-    return NULL;
-#endif
-}
-
-static inline const void *pml_loop_around(const PyThreadState *thread)
-{
-#if PML_QUIET
-    return thread->cframe->previous;
-#else
-    return NULL;
-#endif
-}
-
-/* Set `frame.f_trace` by its descriptor's own function, looked up once. Returns 0, or -1 with an exception. */
-static inline int pml_frame_set_trace(PyFrameObject *frame, PyObject *value)
-{
-    static const PyGetSetDef *f_trace;
-    if (!f_trace)
-        for (f_trace = PyFrame_Type.tp_getset; strcmp(f_trace->name, "f_trace") != 0; f_trace++) {
-        }
-    return f_trace->set((PyObject *)frame, value, f_trace->closure);
-}
-
 /* Whether the interpreter itself must visit the objects that its collector keeps (gc_lists.c does it before 3.14). */
 #if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
 #define PML_GC_VISITS 1

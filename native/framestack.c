@@ -62,8 +62,6 @@ struct pml_frame *pml_stack_push(struct pml_stack *stack, const void *id, struct
     frame->place = stack->place;
     frame->raised = false;
     frame->outermost = !outer;
-    frame->quiet = 0;
-    frame->bell = 0;
     return frame;
 }
 

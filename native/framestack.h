@@ -18,13 +18,7 @@ struct pml_frame {
     bool outermost;
     bool raised;     /* the last event was an exception */
     bool sampled;    /* statistics are read at both ends of the open segment */
-    int quiet;       /* the hook's depth at which tracing is off until a callee ends (quiet.c), or 0 */
-    bool direct;     /* its wrapper called it, nothing is in between that might handle an exception */
     bool entered;    /* it stands on its first line, and no line of it has run yet */
-    uint64_t bell;   /* which bell ends that */
-    void *held;      /* the Python frame itself, owned during such a pause only (quiet.c) */
-    int call;        /* where it stands then */
-    const void *callee; /* the frame of what was called then; compared, never dereferenced */
     uint64_t opened; /* `pml_recording_starts` when the segment began */
     uint64_t version; /* `pml_owners_version` when the next three were looked up */
     uint64_t groups;  /* the pictures that it counts for */

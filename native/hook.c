@@ -79,31 +79,26 @@ static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct 
     return top;
 }
 
-static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int first_line, bool direct)
+static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int first_line)
 {
     int stale = pml_stack_find(&hook->stack, frame);
     if (stale >= 0) /* its RETURN was lost */
-        pml_quiet_cut(hook, stale);
+        pml_stack_cut(&hook->stack, stale);
     int line = PyFrame_GetLineNumber(frame);
     bool entered = line == first_line;
     if (entered)
         count_call(code);
     struct pml_frame *top = open_frame(hook, frame, code, line);
-    if (top) {
+    if (top)
         top->entered = entered;
-        top->direct = direct;
-    }
 }
 
 PML_OFTEN static void on_call(PmlHook *hook, PyFrameObject *frame)
 {
     PyCodeObject *object = PyFrame_GetCode(frame);
     struct pml_code *code = pml_codemap_find(object);
-    bool direct = pml_quiet_called_by_wrapper(hook, object);
     if (code && pml_code_recorded(code))
-        call_recorded(hook, frame, code, object->co_firstlineno, direct);
-    else
-        pml_quiet_begin(hook, frame, object);
+        call_recorded(hook, frame, code, object->co_firstlineno);
     Py_DECREF(object); /* the frame holds it */
 }
 
@@ -116,11 +111,11 @@ PML_OFTEN static void on_return(PmlHook *hook, PyFrameObject *frame)
         int index = pml_stack_find(&hook->stack, frame);
         if (index < 0)
             return;
-        pml_quiet_cut(hook, index + 1);
+        pml_stack_cut(&hook->stack, index + 1);
         top = pml_stack_top(&hook->stack);
     }
     close_segment(hook, top);
-    pml_quiet_cut(hook, hook->stack.depth - 1);
+    pml_stack_pop(&hook->stack);
     pml_holders_ending(true);
 }
 
@@ -140,11 +135,6 @@ static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
     Py_XDECREF(old);
 }
 
-PmlHook *pml_hook_of_tracing(const PyThreadState *thread)
-{
-    return thread->c_tracefunc == trace ? (PmlHook *)thread->c_traceobj : NULL;
-}
-
 void pml_hook_install(PmlHook *hook)
 {
     if (!installed(hook))
@@ -152,28 +142,13 @@ void pml_hook_install(PmlHook *hook)
     PyEval_SetTrace(trace, (PyObject *)hook);
 }
 
-void pml_hook_resume(PmlHook *hook)
-{
-    pml_trace_switch(hook->python_thread, trace, (PyObject *)hook);
-}
-
 static void take_down(PmlHook *hook)
 {
     if (installed(hook))
         PyEval_SetTrace(hook->below, hook->below_object);
     set_below(hook, NULL, NULL);
-    pml_quiet_cut(hook, 0);
+    pml_stack_cut(&hook->stack, 0);
     hook->adopted = false;
-}
-
-/* Tracing as the innermost frame needs it: paused, or on after a pause that nothing else has ended. */
-static void restore_tracing(PmlHook *hook, bool was_quiet)
-{
-    const struct pml_frame *top = pml_stack_top(&hook->stack);
-    if (top && top->quiet == hook->depth && installed(hook))
-        pml_trace_switch(hook->python_thread, NULL, NULL);
-    else if (was_quiet && !pml_quiet_now(hook) && !pml_trace_function(hook->python_thread))
-        pml_hook_resume(hook);
 }
 
 static void leave(PmlHook *hook, int entries)
@@ -183,22 +158,9 @@ static void leave(PmlHook *hook, int entries)
         return;
     if (pml_hook_displaced(hook))
         pml_tracers_interrupted(hook->state);
-    bool was_quiet = pml_quiet_now(hook);
-    pml_quiet_leaving(hook);
-    hook->calling = NULL;
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
-    else
-        restore_tracing(hook, was_quiet);
-}
-
-/* Entries below the innermost ones go: pauses are counted from there. */
-static void lower_pauses(PmlHook *hook, int entries)
-{
-    for (int i = 0; i < hook->stack.depth; i++)
-        if (hook->stack.frame[i]->quiet)
-            hook->stack.frame[i]->quiet -= entries;
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
@@ -210,10 +172,8 @@ PML_SELDOM static bool catch_up(PmlHook *hook)
         hook->adopted = false;
         entries++;
     }
-    if (entries) {
-        lower_pauses(hook, entries);
+    if (entries)
         leave(hook, entries);
-    }
     return hook->depth == 0;
 }
 
@@ -311,7 +271,7 @@ PML_SELDOM static void resynchronise(PmlHook *hook, PyFrameObject *frame)
     while (at && found == 0) {
         found = pml_stack_find(&hook->stack, at) + 1;
         if (found) {
-            pml_quiet_cut(hook, found);
+            pml_stack_cut(&hook->stack, found);
             if (at != frame && PyFrame_GetLineNumber(at) != hook->stack.frame[found - 1]->line)
                 on_line(hook, at);
         }
@@ -321,7 +281,7 @@ PML_SELDOM static void resynchronise(PmlHook *hook, PyFrameObject *frame)
     }
     Py_XDECREF(at);
     if (!found)
-        pml_quiet_cut(hook, 0);
+        pml_stack_cut(&hook->stack, 0);
 }
 
 /* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
@@ -331,27 +291,14 @@ PyObject *pml_hook_enter(struct pml_state *state)
     PmlHook *hook = hook_of_thread(state);
     if (!hook)
         return NULL;
-    bool quiet = pml_quiet_now(hook);
-    bool lost = hook->depth > 0 && !quiet && !pml_trace_function(hook->python_thread);
+    bool lost = hook->depth > 0 && !pml_trace_function(hook->python_thread);
     if (lost) {
         pml_tracers_interrupted(state);
         resynchronise(hook, PyEval_GetFrame());
     }
     if (hook->depth++ == 0 || lost)
         pml_hook_install(hook);
-    else if (quiet)
-        pml_hook_resume(hook);
-    if (quiet)
-        pml_quiet_entering(hook);
     return Py_NewRef((PyObject *)hook);
-}
-
-PyObject *pml_hook_enter_call(struct pml_state *state)
-{
-    PmlHook *hook = (PmlHook *)pml_hook_enter(state);
-    if (hook)
-        hook->calling = installed(hook) ? pml_loop(hook->python_thread) : NULL;
-    return (PyObject *)hook;
 }
 
 int pml_hook_adopt(struct pml_state *state)
@@ -369,8 +316,7 @@ int pml_hook_adopt(struct pml_state *state)
 
 bool pml_hook_displaced(const PmlHook *hook)
 {
-    bool own = hook->depth > 0 && pml_hook_is_here(hook);
-    return own && !installed(hook) && !pml_quiet_now(hook);
+    return hook->depth > 0 && pml_hook_is_here(hook) && !installed(hook);
 }
 
 void pml_hook_after_fork(struct pml_state *state)
@@ -384,7 +330,7 @@ void pml_hook_after_fork(struct pml_state *state)
         if (own)
             take_down(hook);
         else
-            pml_quiet_cut(hook, 0);
+            pml_stack_cut(&hook->stack, 0);
     }
 }
 
@@ -453,7 +399,6 @@ static void hook_dealloc(PyObject *self)
             break;
         }
     hook_clear(self);
-    pml_quiet_cut(hook, 0);
     pml_stack_free(&hook->stack);
     type->tp_free(self);
     Py_DECREF(type);

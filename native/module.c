@@ -14,19 +14,14 @@ struct pml_state *pml_state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-static PyObject *entered_by(PyObject *module, PyObject *enter(struct pml_state *))
+static PyObject *enter(PyObject *module, PyObject *unused)
 {
-    PyObject *hook = enter(pml_state_of(module));
+    PyObject *hook = pml_hook_enter(pml_state_of(module));
     if (hook)
         return hook;
     PyErr_Clear(); /* the program goes on unprofiled */
     pml_tracers_failed(pml_state_of(module));
     Py_RETURN_NONE;
-}
-
-static PyObject *enter(PyObject *module, PyObject *unused)
-{
-    return entered_by(module, pml_hook_enter);
 }
 
 static PyObject *leave(PyObject *module, PyObject *hook)
@@ -36,25 +31,28 @@ static PyObject *leave(PyObject *module, PyObject *hook)
     Py_RETURN_NONE;
 }
 
-/* The last thing that a wrapper does before its call: the hook goes into `entered[0]`, and the argument comes back. Little is
- * then traced that nobody profiles. */
-static PyObject *enter_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
+/* For wrappers: no interrupt can come between entering and remembering that. */
+static PyObject *push_hook(PyObject *module, PyObject *hooks)
 {
-    if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) == 0) {
-        PyErr_SetString(PyExc_TypeError, "enter_call: a list of at least one item, and an argument");
-        return NULL;
+    if (!PyList_Check(hooks))
+        return PyErr_Format(PyExc_TypeError, "push_hook: a list, not %R", hooks);
+    PyObject *hook = enter(module, NULL);
+    if (PyList_Append(hooks, hook) < 0) {
+        PyErr_Clear();
+        Py_XDECREF(leave(module, hook));
+        pml_tracers_failed(pml_state_of(module));
     }
-    PyList_SetItem(args[0], 0, entered_by(module, pml_hook_enter_call));
-    return Py_NewRef(args[1]);
+    Py_DECREF(hook);
+    Py_RETURN_NONE;
 }
 
-static PyObject *leave_call(PyObject *module, PyObject *entered)
+static PyObject *pop_hook(PyObject *module, PyObject *hooks)
 {
-    if (!PyList_CheckExact(entered) || PyList_GET_SIZE(entered) == 0)
+    Py_ssize_t count = PyList_Check(hooks) ? PyList_GET_SIZE(hooks) : 0;
+    if (count == 0)
         Py_RETURN_NONE;
-    PyObject *hook = Py_NewRef(PyList_GET_ITEM(entered, 0));
-    PyList_SetItem(entered, 0, Py_NewRef(Py_None));
-    PyObject *done = leave(module, hook);
+    PyObject *hook = Py_NewRef(PyList_GET_ITEM(hooks, count - 1));
+    PyObject *done = PyList_SetSlice(hooks, count - 1, count, NULL) < 0 ? NULL : leave(module, hook);
     Py_DECREF(hook);
     return done;
 }
@@ -202,9 +200,8 @@ static PyObject *after_fork_child(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"enter", enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
-    {"enter_call", (PyCFunction)(void (*)(void))enter_call, METH_FASTCALL,
-     "enter_call(entered, argument): `enter`, with the hook in entered[0]; returns the argument."},
-    {"leave_call", leave_call, METH_O, "`leave` the hook that `enter_call` put into entered[0], if it did; None takes its place."},
+    {"push_hook", push_hook, METH_O, "push_hook(hooks): `enter`, and append its hook to this list."},
+    {"pop_hook", pop_hook, METH_O, "pop_hook(hooks): `leave` the hook that `push_hook` appended, if it did."},
     {"leave", leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
     {"adopt_thread", adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
     {"follow_new_threads", follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},
@@ -249,7 +246,6 @@ static PyMethodDef methods[] = {
     {"sum_storages", pml_sum_storages, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
     {"largest_first", pml_largest_first, METH_VARARGS,
      "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
-    {"collector", pml_quiet_collector, METH_VARARGS, "A callback for gc.callbacks: tracing does not pause meanwhile."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
 };
@@ -268,8 +264,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
-        add_type(module, &pml_storage_spec, &state->storage_type) < 0 ||
-        add_type(module, &pml_bell_spec, &state->bell_type) < 0)
+        add_type(module, &pml_storage_spec, &state->storage_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
     state->statistics.kept = PyDict_New();
@@ -287,7 +282,6 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->hook_type);
     Py_VISIT(state->tracer_type);
     Py_VISIT(state->peak_window_type);
-    Py_VISIT(state->bell_type);
     Py_VISIT(state->holders_type);
     Py_VISIT(state->storage_type);
     Py_VISIT(state->statistics.read);
@@ -304,7 +298,6 @@ static int clear(PyObject *module)
     Py_CLEAR(state->hook_type);
     Py_CLEAR(state->tracer_type);
     Py_CLEAR(state->peak_window_type);
-    Py_CLEAR(state->bell_type);
     Py_CLEAR(state->holders_type);
     Py_CLEAR(state->storage_type);
     Py_CLEAR(state->hook_key);
@@ -319,7 +312,6 @@ static int clear(PyObject *module)
 static void release(void *module)
 {
     clear(module);
-    PyObject_Free(pml_state_of(module)->spare_bell);
 }
 
 static PyModuleDef_Slot slots[] = {

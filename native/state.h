@@ -32,11 +32,9 @@ struct pml_state {
     PyTypeObject *hook_type;
     PyTypeObject *tracer_type;
     PyTypeObject *peak_window_type;
-    PyTypeObject *bell_type;
     PyTypeObject *holders_type;
     PyTypeObject *storage_type;
     PyObject *hook_key;
-    void *spare_bell; /* a freed bell, kept for reuse (quiet.c) */
     PmlHook *hooks;
     PmlTracer *tracers;
     int enabled; /* profilers that want every new thread followed */
@@ -58,7 +56,6 @@ struct PmlHook {
     int depth;   /* entries not left yet */
     int leaving; /* entries left by another thread: this thread takes its hook down at its next event */
     bool adopted; /* entered for a thread that started while a profiler was enabled */
-    const void *calling; /* the interpreter's loop in which a wrapper has entered and calls next (quiet.c), or NULL */
     Py_tracefunc below; /* the tracer that was there, and is called after ours */
     PyObject *below_object;
     struct pml_stack stack;
@@ -66,8 +63,6 @@ struct PmlHook {
 
 extern PyType_Spec pml_hook_spec;
 PyObject *pml_hook_enter(struct pml_state *state);
-/* The same, by a wrapper that calls its function next. */
-PyObject *pml_hook_enter_call(struct pml_state *state);
 void pml_hook_leave(PmlHook *hook);
 int pml_hook_adopt(struct pml_state *state);
 /* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
@@ -81,31 +76,8 @@ static inline bool pml_hook_is_here(const PmlHook *hook)
     return now == hook->python_thread && now->thread_id == hook->thread;
 }
 
-/* The hook that traces this thread, or NULL. */
-PmlHook *pml_hook_of_tracing(const PyThreadState *thread);
-
 /* Install the trace function; whatever tracer is there goes below it. */
 void pml_hook_install(PmlHook *hook);
-/* Put it back after a pause. */
-void pml_hook_resume(PmlHook *hook);
-
-/* quiet.c: tracing off while a callee of a profiled frame runs that nothing is to be seen of. */
-bool pml_quiet_now(const PmlHook *hook);
-/* A function with this code begins or goes on: is it what the wrapper that entered last has to call? */
-bool pml_quiet_called_by_wrapper(PmlHook *hook, const PyCodeObject *code);
-void pml_quiet_begin(PmlHook *hook, PyFrameObject *frame, PyCodeObject *code);
-/* Something enters during a pause: if the paused frame went on meanwhile, it is told. */
-void pml_quiet_entering(const PmlHook *hook);
-void pml_quiet_leaving(PmlHook *hook);
-void pml_quiet_cut(PmlHook *hook, int depth);
-/* A pause around one call, where tracing may pause: its number, or 0. It needs `ended`. */
-uint64_t pml_quiet_call(PmlHook *hook);
-void pml_quiet_call_ended(PmlHook *hook, uint64_t number);
-/* quiet_calls.c: make such pauses around the calls that C makes of this function. */
-void pml_quiet_learn(PyFrameObject *frame, PyCodeObject *code);
-PyObject *pml_quiet_collector(PyObject *module, PyObject *args);
-extern PyType_Spec pml_bell_spec;
-
 /* holders_type.c: who holds the peak, for one profiler or a group. */
 typedef struct {
     PyObject_HEAD

@@ -149,7 +149,7 @@ static void clear_counters(PmlTracer *tracer)
             pml_saved_table_clear(tracer->subscriber[i]->saved);
         tracer->subscriber[i]->calls = 0;
     }
-    tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.missed = false;
+    tracer->recorder.failed = tracer->recorder.interrupted = false;
     tracer->recorder.started = ++pml_recording_starts;
     if (tracer->recorder.picture) {
         pml_picture_clear(tracer->recorder.picture);
@@ -403,8 +403,7 @@ static PyObject *get_flag(PyObject *self, void *which)
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(recorder->recording);
     case 1: return PyBool_FromLong(recorder->failed);
-    case 2: return PyBool_FromLong(recorder->interrupted);
-    default: return PyBool_FromLong(recorder->missed);
+    default: return PyBool_FromLong(recorder->interrupted);
     }
 }
 
@@ -412,7 +411,6 @@ static PyGetSetDef tracer_getset[] = {
     {"recording", get_flag, NULL, "True between start and stop.", (void *)0},
     {"failed", get_flag, NULL, "True if memory ran out and figures are incomplete.", (void *)1},
     {"interrupted", get_flag, NULL, "True if another tracer replaced the hook while it was needed.", (void *)2},
-    {"missed", get_flag, NULL, "True if tracing came back too late after a call.", (void *)3},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -5,7 +5,6 @@ PyTorch is never imported here; what is done waits until the program imports it.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from types import ModuleType
@@ -96,6 +95,5 @@ def _seed_cpu(torch: Any) -> None:
                 _native.seed_cpu(known.address, known.nbytes)
 
 
-gc.callbacks.append(_native.collector)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native.after_fork_child)

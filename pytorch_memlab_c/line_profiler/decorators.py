@@ -98,7 +98,7 @@ def clear_global_line_profiler() -> None:
 
 def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return wrappers.bracket(function, _native.enter_call, None, _nothing)
+    return wrappers.bracket(function, _native.push_hook, None, _nothing)
 
 
 def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
@@ -120,14 +120,15 @@ class _Printer:
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
 
-    def enter(self, entered: list[Any], argument: Any) -> Any:
-        outermost = getattr(self._thread, "outermost", None)
-        if outermost is None or outermost[0] is None:  # the latter: left, but interrupted before it was counted
-            self._thread.outermost = entered
-        return _native.enter_call(entered, argument)
+    def enter(self, hooks: list[Any]) -> None:
+        if not getattr(
+            self._thread, "outermost", None
+        ):  # none, or one that was left and interrupted before it was counted
+            self._thread.outermost = hooks
+        _native.push_hook(hooks)
 
-    def left(self, entered: list[Any]) -> None:
-        if getattr(self._thread, "outermost", None) is entered:
+    def left(self, hooks: list[Any]) -> None:
+        if getattr(self._thread, "outermost", None) is hooks:
             self._thread.outermost = None
             self.count()
 

@@ -224,11 +224,6 @@ class LineProfiler:
         notes = []
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
-        if self._tracer.missed:
-            notes.append(
-                "a function called here kept its own frame (in a stored traceback?): in one run the lines after that "
-                "call were not seen, and their bytes are on the line of the call"
-            )
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():

@@ -10,32 +10,30 @@ each stretch that they run.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
+import keyword
+import sys
 import types
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, cast
 
 from .. import _native
-from . import call_shapes
 
 _HEAD = """\
-{prefix}def {name}({parameters}):
+{prefix}def _pml_wrapper({parameters}):
     _pml_arguments = [{reversed}]
-    {shape}
-    del {deleted}
 """
-_SHAPE = "_pml_call = _pml_shape({positional}, {names})"
 _PLAIN = """\
-    _pml_entered = [None]
+    _pml_hooks = []
     try:
-        return {entered_call}
+        _pml_enter(_pml_hooks)
+        return {call}
     finally:
-        _pml_leave(_pml_entered)
+        _pml_leave(_pml_hooks)
 """
-_COUNTED = _PLAIN + "        _pml_left(_pml_entered)\n"
+_COUNTED = _PLAIN + "        _pml_left(_pml_hooks)\n"
 _GENERATOR = """\
     try:
         return (yield from _pml_stretches({call}))
@@ -87,33 +85,39 @@ class Stretches:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        entered = [None]
+        hooks: list[Any] = []
         try:
-            return _native.enter_call(entered, self._inner).send(value)
+            _native.push_hook(hooks)
+            return self._inner.send(value)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
-            _native.leave_call(entered)
+            _native.pop_hook(hooks)
 
     def throw(self, *error: Any) -> Any:
-        entered = [None]
+        hooks: list[Any] = []
         try:
-            return _native.enter_call(entered, self._inner).throw(*error)
+            _native.push_hook(hooks)
+            return self._inner.throw(*error)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
             del error
-            _native.leave_call(entered)
+            _native.pop_hook(hooks)
 
     def close(self) -> None:
-        entered = [None]
+        hooks: list[Any] = []
         try:
-            _native.enter_call(entered, self._inner).close()
+            _native.push_hook(hooks)
+            self._inner.close()
         finally:
-            _native.leave_call(entered)
+            _native.pop_hook(hooks)
 
+
+#: Calls of more arguments are not written out.
+_MOST_WRITTEN_OUT = 64
 
 #: In place of what has ended by an exception, whose traceback holds the frames above: it must not be held by them.
 _OVER = (_ for _ in ())
@@ -121,29 +125,26 @@ _OVER = (_ for _ in ())
 
 def bracket(
     function: FunctionType,
-    enter: Callable[[list[Any], Any], Any],
+    enter: Callable[[list[Any]], None],
     left: Callable[[list[Any]], None] | None,
     finished: Callable[[], None],
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    Before a plain function, `enter(entered, argument)` is called last: it enters the engine, with a list of one item, and gives
-    the argument back. Afterwards, `left(entered)`. The others call `finished` at their end; what they do between
-    suspensions is enclosed by the engine's own pair.
+    A plain function runs between `enter(hooks)`, which appends the engine's hook to the list, and `left(hooks)`, which is
+    called after the hook was removed. The others call `finished` at their end; for each stretch between suspensions they
+    enter and leave the engine themselves.
     """
     namespace: dict[str, Any] = {
         "_pml_function": function,
         "_pml_enter": enter,
-        "_pml_leave": _native.leave_call,
+        "_pml_leave": _native.pop_hook,
         "_pml_left": left,
         "_pml_finished": finished,
         "_pml_stretches": Stretches,
-        "_pml_shape": call_shapes.call_of_shape,
+        "_pml_written_out": _written_out,
     }
-    exec(
-        compile(_on_one_line(_source(function, _COUNTED if left else _PLAIN)), "<pytorch_memlab_c wrapper>", "exec"),
-        namespace,
-    )
+    exec(compile(_source(function, _COUNTED if left else _PLAIN), "<pytorch_memlab_c wrapper>", "exec"), namespace)
     wrapper: Any = namespace["_pml_wrapper"]
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
@@ -153,30 +154,13 @@ def bracket(
     return wrapper
 
 
-def _on_one_line(source: str) -> ast.Module:
-    """Its syntax tree with everything on line 1: the wrapper itself then makes no line events."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.excepthandler, ast.keyword)):
-            node.lineno = node.end_lineno = 1
-            node.col_offset = node.end_col_offset = 0
-    return tree
-
-
 def _source(function: FunctionType, plain: str) -> str:
     body, prefix = _body(function, plain)
     parameters = _Parameters(function)
-    taken = parameters.taken_whole()
-    if call_shapes.NEEDED and (parameters.star or parameters.double):
-        taken = parameters.taken_apart()
-    head = _HEAD if parameters.names else _HEAD.partition("    {shape}")[0]
-    return (head + body).format(
-        prefix=prefix,
-        name="_pml_wrapper",
-        parameters=", ".join(parameters.declared),
-        deleted=", ".join(parameters.names),
-        **taken,
-    )
+    delete = f"    del {', '.join(parameters.names)}\n" if parameters.names else ""
+    reverse, call = parameters.written_out() if parameters.needs_writing_out() else parameters.passed_on()
+    head = _HEAD.format(prefix=prefix, parameters=", ".join(parameters.declared), reversed=reverse)
+    return head + delete + body.format(call=call)
 
 
 def _body(function: FunctionType, plain: str) -> tuple[str, str]:
@@ -189,7 +173,7 @@ def _body(function: FunctionType, plain: str) -> tuple[str, str]:
 
 
 class _Parameters:
-    """A function's parameters, and how its arguments are taken from the wrapper: `reversed`, `shape` and `call`."""
+    """A function's parameters, and how a wrapper passes its arguments on: from a list in reverse order, which it empties."""
 
     def __init__(self, function: FunctionType) -> None:
         code = function.__code__
@@ -209,29 +193,44 @@ class _Parameters:
         declared += [f"*{name}" for name in self.star] or (["*"] if self.keyword else [])
         return declared + self.keyword + [f"**{name}" for name in self.double]
 
-    def taken_whole(self) -> dict[str, str]:
-        take = "_pml_arguments.pop()"
-        marks = [""] * len(self.positional) + ["*"] * len(self.star)
-        marks += [f"{name}=" for name in self.keyword] + ["**"] * len(self.double)
-        call = [mark + take for mark in marks]
-        entered = [*call[:-1], f"{marks[-1]}_pml_enter(_pml_entered, {take})"] if call else []
-        function = "_pml_function" if call else "_pml_enter(_pml_entered, _pml_function)"
-        return {
-            "reversed": ", ".join(reversed(self.names)),
-            "shape": "",
-            "call": f"_pml_function({', '.join(call)})",
-            "entered_call": f"{function}({', '.join(entered)})",
-        }
+    def passed_on(self) -> tuple[str, str]:
+        """The list's items, and the call."""
+        before = [""] * len(self.positional) + ["*"] * len(self.star)
+        before += [f"{name}=" for name in self.keyword] + ["**"] * len(self.double)
+        call = [f"{prefix}_pml_arguments.pop()" for prefix in before]
+        return ", ".join(reversed(self.names)), f"_pml_function({', '.join(call)})"
 
-    def taken_apart(self) -> dict[str, str]:
-        """Each argument inside `*` and `**` by itself (see call_shapes.py)."""
+    def needs_writing_out(self) -> bool:
+        """CPython 3.11 alone keeps the tuple and the dict of a call with `*` or `**` until it returns.
+
+        3.12 and later hand their items over, and 3.10 keeps the arguments of every call.
+        """
+        return sys.version_info[:2] == (3, 11) and bool(self.star or self.double)
+
+    def written_out(self) -> tuple[str, str]:
+        """As `passed_on`, with each argument in `*` and `**` by itself."""
         backwards = [f"*reversed({name}.values())" for name in self.double] + self.keyword[::-1]
         backwards += [f"*reversed({name})" for name in self.star] + self.positional[::-1]
-        count = " + ".join([str(len(self.positional)), *(f"len({name})" for name in self.star)])
-        names = " + ".join([repr(tuple(self.keyword)), *(f"tuple({name})" for name in self.double)])
-        return {
-            "reversed": ", ".join(backwards),
-            "shape": _SHAPE.format(positional=count, names=names),
-            "call": "_pml_call(_pml_function, _pml_arguments)",
-            "entered_call": "_pml_call(_pml_function, _pml_arguments, _pml_enter, _pml_entered)",
-        }
+        backwards.append(" + ".join([repr(tuple(self.keyword)), *(f"tuple({name})" for name in self.double)]))
+        return ", ".join(
+            backwards
+        ), "_pml_written_out(_pml_arguments.pop(), len(_pml_arguments))(_pml_function, _pml_arguments)"
+
+
+@functools.lru_cache(maxsize=256)
+def _written_out(names: tuple[str, ...], count: int) -> Callable[[Any, list[Any]], Any]:
+    """Calls a function with `count` arguments from the end of a list, the last ones by these names."""
+    positional = count - len(names)
+    if count > _MOST_WRITTEN_OUT or not all(map(_can_be_written, names)):
+        return lambda function, arguments: function(
+            *[arguments.pop() for _ in range(positional)], **{name: arguments.pop() for name in names}
+        )
+    call = ["arguments.pop()"] * positional + [f"{name}=arguments.pop()" for name in names]
+    namespace: dict[str, Any] = {}
+    exec(f"def call(function, arguments):\n    return function({', '.join(call)})\n", namespace)
+    written: Callable[[Any, list[Any]], Any] = namespace["call"]
+    return written
+
+
+def _can_be_written(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__"

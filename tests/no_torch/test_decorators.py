@@ -329,10 +329,10 @@ def test_profile_every_after_a_signal_handler_raised_between_an_execution_and_it
         return f(i - 1) if i else 0
 
     printer = decorators._printers[-1]
-    entered = [None]
-    printer.enter(entered, 1)
-    _native.leave_call(entered)
-    assert entered == [None] and sys.gettrace() is None
+    hooks = []
+    printer.enter(hooks)
+    _native.pop_hook(hooks)
+    assert hooks == [] and sys.gettrace() is None
     assert [f(2), f(1)] == [0, 0]
     assert titles(capsys.readouterr().out) == [f.__qualname__] * 2
 
@@ -575,17 +575,17 @@ def test_the_same_function_shown_in_two_ways_has_two_profilers():
     assert len(decorators._profilers) == before + 3
 
 
-def test_the_hook_is_installed_as_the_last_argument_passes_through():
-    before, entered, argument = sys.gettrace(), [None], object()
-    passed = _native.enter_call(entered, argument)
-    during, hook = sys.gettrace(), entered[0]
-    _native.leave_call(entered)
-    assert passed is argument
-    assert during is hook is not None and entered == [None]
+def test_the_hook_is_pushed_to_a_list_and_popped_from_it():
+    before, hooks = sys.gettrace(), []
+    _native.push_hook(hooks)
+    during, (hook,) = sys.gettrace(), hooks
+    _native.pop_hook(hooks)
+    assert during is hook is not None and hooks == []
     assert sys.gettrace() is before
-    _native.leave_call([None])  # a call that was interrupted before
+    _native.pop_hook(hooks)  # a call that was interrupted before it had entered
+    assert sys.gettrace() is before and hooks == []
     with pytest.raises(TypeError):
-        _native.enter_call((), argument)
+        _native.push_hook(())
 
 
 @pytest.mark.parametrize("shape", ["no arguments", "positional", "keyword only", "star", "double", "all"])

@@ -127,7 +127,6 @@ def decorated_rows(seed: int) -> dict[Any, tuple[Any, ...]]:
     rows: dict[Any, tuple[Any, ...]] = {}
     for profiler in decorators._profilers:
         rows.update(counted_rows(profiler))
-        assert not profiler._tracer.missed
     decorators._profilers.clear()
     return rows
 
