@@ -177,7 +177,7 @@ static void read_devices(struct pml_statistics *s, bool sample, bool all)
             read_device(s, slot, sample);
     if (PyErr_Occurred()) {
         s->failed = true;
-        PyErr_Clear();
+        pml_exception_drop();
     }
     pml_exception_put(pending);
     s->reading = false;

@@ -47,6 +47,14 @@ static inline struct pml_exception pml_exception_take(void)
     return e;
 }
 
+/* The raised exception goes where nobody can handle it; an interrupt is raised again where the program runs. */
+static inline void pml_exception_drop(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt();
+    PyErr_Clear();
+}
+
 static inline void pml_exception_put(struct pml_exception e)
 {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -14,49 +14,6 @@ struct pml_state *pml_state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-static PyObject *enter(PyObject *module, PyObject *unused)
-{
-    PyObject *hook = pml_hook_enter(pml_state_of(module));
-    if (hook)
-        return hook;
-    PyErr_Clear(); /* the program goes on unprofiled */
-    pml_tracers_failed(pml_state_of(module));
-    Py_RETURN_NONE;
-}
-
-static PyObject *leave(PyObject *module, PyObject *hook)
-{
-    if (Py_IS_TYPE(hook, pml_state_of(module)->hook_type))
-        pml_hook_leave((PmlHook *)hook);
-    Py_RETURN_NONE;
-}
-
-/* For wrappers: no interrupt can come between entering and remembering that. */
-static PyObject *push_hook(PyObject *module, PyObject *hooks)
-{
-    if (!PyList_Check(hooks))
-        return PyErr_Format(PyExc_TypeError, "push_hook: a list, not %R", hooks);
-    PyObject *hook = enter(module, NULL);
-    if (PyList_Append(hooks, hook) < 0) {
-        PyErr_Clear();
-        Py_XDECREF(leave(module, hook));
-        pml_tracers_failed(pml_state_of(module));
-    }
-    Py_DECREF(hook);
-    Py_RETURN_NONE;
-}
-
-static PyObject *pop_hook(PyObject *module, PyObject *hooks)
-{
-    Py_ssize_t count = PyList_Check(hooks) ? PyList_GET_SIZE(hooks) : 0;
-    if (count == 0)
-        Py_RETURN_NONE;
-    PyObject *hook = Py_NewRef(PyList_GET_ITEM(hooks, count - 1));
-    PyObject *done = PyList_SetSlice(hooks, count - 1, count, NULL) < 0 ? NULL : leave(module, hook);
-    Py_DECREF(hook);
-    return done;
-}
-
 static PyObject *adopt_thread(PyObject *module, PyObject *unused)
 {
     if (pml_hook_adopt(pml_state_of(module)) < 0)
@@ -64,14 +21,9 @@ static PyObject *adopt_thread(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *follow_new_threads(PyObject *module, PyObject *change)
+static PyObject *any_enabled(PyObject *module, PyObject *unused)
 {
-    long by = PyLong_AsLong(change);
-    if (by == -1 && PyErr_Occurred())
-        return NULL;
-    struct pml_state *state = pml_state_of(module);
-    state->enabled = state->enabled + by > 0 ? state->enabled + (int)by : 0;
-    Py_RETURN_NONE;
+    return PyBool_FromLong(pml_state_of(module)->enabled);
 }
 
 int pml_device_slot(PyObject *object)
@@ -192,6 +144,7 @@ static PyObject *after_fork_child(PyObject *module, PyObject *unused)
 {
     struct pml_state *state = pml_state_of(module);
     state->enabled = 0;
+    state->forks++;
     state->statistics.reading = false;
     pml_hook_after_fork(state);
     pml_tracers_after_fork(state);
@@ -199,12 +152,10 @@ static PyObject *after_fork_child(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"enter", enter, METH_NOARGS, "Install this thread's hook; returns it, for `leave`, or None if that failed."},
-    {"push_hook", push_hook, METH_O, "push_hook(hooks): `enter`, and append its hook to this list."},
-    {"pop_hook", pop_hook, METH_O, "pop_hook(hooks): `leave` the hook that `push_hook` appended, if it did."},
-    {"leave", leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
+    {"enter", pml_enter, METH_O,
+     "enter(entries): append an Entry: this thread's hook is installed until it is deleted. Nothing is appended if that fails."},
     {"adopt_thread", adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
-    {"follow_new_threads", follow_new_threads, METH_O, "Count profilers that are enabled up (1) or down (-1)."},
+    {"any_enabled", any_enabled, METH_NOARGS, "Whether some profiler is enabled, so that new threads are to be followed."},
     {"set_target", set_target, METH_O, "The device slot that a line is charged to when it ends."},
     {"install_events", install_events, METH_NOARGS, "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
     {"seed_cpu", seed_cpu, METH_VARARGS, "seed_cpu(pointer, bytes): a block allocated before."},
@@ -261,7 +212,10 @@ static int execute(PyObject *module)
     static bool registered;
     struct pml_state *state = pml_state_of(module);
     if (add_type(module, &pml_hook_spec, &state->hook_type) < 0 ||
+        add_type(module, &pml_entry_spec, &state->entry_type) < 0 ||
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
+        add_type(module, &pml_switch_spec, &state->switch_type) < 0 ||
+        add_type(module, &pml_window_block_spec, &state->window_block_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_spec, &state->storage_type) < 0)
@@ -280,7 +234,10 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     struct pml_state *state = pml_state_of(module);
     Py_VISIT(state->hook_type);
+    Py_VISIT(state->entry_type);
     Py_VISIT(state->tracer_type);
+    Py_VISIT(state->switch_type);
+    Py_VISIT(state->window_block_type);
     Py_VISIT(state->peak_window_type);
     Py_VISIT(state->holders_type);
     Py_VISIT(state->storage_type);
@@ -296,7 +253,10 @@ static int clear(PyObject *module)
 {
     struct pml_state *state = pml_state_of(module);
     Py_CLEAR(state->hook_type);
+    Py_CLEAR(state->entry_type);
     Py_CLEAR(state->tracer_type);
+    Py_CLEAR(state->switch_type);
+    Py_CLEAR(state->window_block_type);
     Py_CLEAR(state->peak_window_type);
     Py_CLEAR(state->holders_type);
     Py_CLEAR(state->storage_type);

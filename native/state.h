@@ -30,14 +30,18 @@ struct pml_statistics {
 
 struct pml_state {
     PyTypeObject *hook_type;
+    PyTypeObject *entry_type;
     PyTypeObject *tracer_type;
+    PyTypeObject *switch_type;
+    PyTypeObject *window_block_type;
     PyTypeObject *peak_window_type;
     PyTypeObject *holders_type;
     PyTypeObject *storage_type;
     PyObject *hook_key;
     PmlHook *hooks;
     PmlTracer *tracers;
-    int enabled; /* profilers that want every new thread followed */
+    int enabled; /* entries of profilers, which want every new thread followed */
+    uint64_t forks; /* by which this process came about */
     struct pml_statistics statistics;
 };
 
@@ -95,7 +99,17 @@ struct PmlTracer {
     PmlHolders *holders; /* owned; or NULL */
     PyObject *codes; /* list, in the order added: keeps them alive */
     struct pml_subscriber **subscriber;
+    int entries; /* how many enable it */
 };
+
+/* entry.c: what installs the hook as long as it lives. NULL with an exception set when memory runs out. */
+PyObject *pml_entry_new(struct pml_state *state, PmlTracer *tracer);
+PyObject *pml_enter(PyObject *module, PyObject *entries);
+extern PyType_Spec pml_entry_spec;
+
+/* with_blocks.c: bases of what a `with` statement enters. */
+extern PyType_Spec pml_switch_spec;
+extern PyType_Spec pml_window_block_spec;
 
 /* growth_tuple.c: a line's later runs on a device as a plain tuple, or None. A new reference. */
 PyObject *pml_growth_tuple(const struct pml_growth *growth, const void *code, int line, int device);
@@ -109,6 +123,9 @@ PyObject *pml_saved_set_following(PyObject *module, PyObject *follow);
 extern PyType_Spec pml_tracer_spec;
 void pml_tracers_interrupted(struct pml_state *state);
 void pml_tracers_failed(struct pml_state *state);
+/* Its recording lasts from the first of these to the last of those. */
+void pml_tracer_enter(PmlTracer *tracer);
+void pml_tracer_leave(PmlTracer *tracer);
 void pml_tracers_after_fork(struct pml_state *state);
 
 /* allocator_stats.c: what events do not tell. */

@@ -117,27 +117,49 @@ static void record(PmlTracer *tracer, bool recording)
     regroup(tracer);
 }
 
+static void start(PmlTracer *tracer)
+{
+    if (tracer->recorder.recording)
+        return;
+    pml_settle(tracer->state, tracer->recorder.extras != 0);
+    record(tracer, true);
+}
+
+static void stop(PmlTracer *tracer)
+{
+    if (!tracer->recorder.recording)
+        return;
+    pml_settle(tracer->state, tracer->recorder.extras != 0);
+    for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next) {
+        tracer->recorder.interrupted |= pml_hook_displaced(hook);
+        pml_segment_flush(&hook->stack, &tracer->recorder);
+    }
+    record(tracer, false);
+}
+
+void pml_tracer_enter(PmlTracer *tracer)
+{
+    if (tracer->entries++ == 0)
+        start(tracer);
+    tracer->state->enabled++;
+}
+
+void pml_tracer_leave(PmlTracer *tracer)
+{
+    if (--tracer->entries == 0)
+        stop(tracer);
+    tracer->state->enabled--;
+}
+
 static PyObject *tracer_start(PyObject *self, PyObject *unused)
 {
-    struct pml_recorder *recorder = &((PmlTracer *)self)->recorder;
-    if (!recorder->recording) {
-        pml_settle(((PmlTracer *)self)->state, recorder->extras != 0);
-        record((PmlTracer *)self, true);
-    }
+    start((PmlTracer *)self);
     Py_RETURN_NONE;
 }
 
 static PyObject *tracer_stop(PyObject *self, PyObject *unused)
 {
-    PmlTracer *tracer = (PmlTracer *)self;
-    if (tracer->recorder.recording) {
-        pml_settle(tracer->state, tracer->recorder.extras != 0);
-        for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next) {
-            tracer->recorder.interrupted |= pml_hook_displaced(hook);
-            pml_segment_flush(&hook->stack, &tracer->recorder);
-        }
-        record(tracer, false);
-    }
+    stop((PmlTracer *)self);
     Py_RETURN_NONE;
 }
 
@@ -302,6 +324,7 @@ void pml_tracers_failed(struct pml_state *state)
 void pml_tracers_after_fork(struct pml_state *state)
 {
     for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next) {
+        tracer->entries = 0;
         record(tracer, false);
         clear_counters(tracer);
     }

@@ -26,7 +26,7 @@ class _Figures(NamedTuple):
     reserved: int
 
 
-class peak_memory:
+class peak_memory(_native.WindowBlock):
     """Measures the peak of a device's memory inside a `with` block::
 
         with peak_memory("cuda:0") as p:
@@ -52,23 +52,16 @@ class peak_memory:
         self._window = _native.PeakWindow()
         self._entered = False
 
-    def __enter__(self) -> peak_memory:
+    def _begin(self) -> None:
         if self._window.is_open:
             raise RuntimeError("this peak_memory block is open already; make another one")
-        _begin(self._device)
-        try:
-            self._window.open()
-        except BaseException:
-            _end(self._device)
-            raise
+        if self._device.kind in ACCELERATORS:
+            accelerators.begin_window()
         self._entered = True
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        try:
-            self._window.close()
-        finally:
-            _end(self._device)
+    def _end(self) -> None:
+        if self._device.kind in ACCELERATORS:
+            accelerators.end_window()
 
     @property
     def device(self) -> str:
@@ -110,7 +103,7 @@ class peak_memory:
         return _Figures(*self._window.figures(self._device.slot))
 
 
-class peaks_of_devices:
+class peaks_of_devices(_native.WindowBlock):
     """The same for every device at once, the CPU and all CUDA devices, also one that is first used inside the block.
 
     PyTorch need not be there, and is not imported.
@@ -119,13 +112,11 @@ class peaks_of_devices:
     def __init__(self) -> None:
         self._window = _native.PeakWindow()
 
-    def __enter__(self) -> peaks_of_devices:
+    def _begin(self) -> None:
         following.prepare()
-        self._window.open()
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._window.close()
+    def _end(self) -> None:
+        pass
 
     def deltas(self) -> dict[str, int]:
         """By device on which anything was seen: the most bytes that live tensors held within the block, above its start."""
@@ -135,16 +126,6 @@ class peaks_of_devices:
         slots += [slot for slot in _native.devices_used() if slot and cuda]
         figures = {slot_name(slot): _Figures(*self._window.figures(slot)) for slot in slots}
         return {name: found.peak_allocated - found.start_allocated for name, found in figures.items()}
-
-
-def _begin(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.begin_window()
-
-
-def _end(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.end_window()
 
 
 def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[str, str | int]:
