@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "holders.h"
-#include "places.h"
-#include "segment.h"
+#include "holders/ledger.h"
+#include "holders/thread_line.h"
+#include "frames/segment.h"
 
 #define ROUNDS 60
 #define EVENTS 20000
@@ -17,7 +17,7 @@
 static char key;
 static struct pml_recorder recorder[2];
 static struct pml_subscriber subscriber[2];
-static struct pml_picture picture[2] = {{.group = -1}, {.group = -1}};
+static struct pml_peak_picture picture[2] = {{.group = -1}, {.group = -1}};
 static int64_t level;
 static unsigned reports;
 
@@ -36,9 +36,9 @@ static void report(const void *pointer, int64_t size, bool with_holders)
         pml_meter_set(1, size, totals);
         return;
     }
-    pml_holders_reported(1, pointer, size, level, 1 << 30);
+    pml_ledger_reported(1, pointer, size, level, 1 << 30);
     if (++reports % A_LINE == 0)
-        pml_holders_catch_up();
+        pml_ledger_catch_up();
 }
 
 /* `live` blocks at a time, the oldest freed first. */
@@ -58,12 +58,12 @@ static double round_of(int live, bool with_holders)
 static void record(int r)
 {
     recorder[r] = (struct pml_recorder){.picture = &picture[r]};
-    subscriber[r] = (struct pml_subscriber){.recorder = &recorder[r], .table = pml_linetable_new(1, 10, 0, NULL)};
-    pml_codemap_subscribe(&key, &subscriber[r]);
-    pml_picture_start(&picture[r]);
+    subscriber[r] = (struct pml_subscriber){.recorder = &recorder[r], .table = pml_line_table_new(1, 10, 0, NULL)};
+    pml_codes_subscribe(&key, &subscriber[r]);
+    pml_picture_recording_start(&picture[r]);
     recorder[r].recording = true;
-    recorder[r].started = ++pml_recording_starts;
-    pml_codemap_regroup();
+    recorder[r].started = ++pml_recorders_starts;
+    pml_codes_regroup();
 }
 
 static void compare(const char *name, int live)
@@ -89,10 +89,10 @@ int main(void)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, idle, NULL);
-    static struct pml_stack stack;
+    static struct pml_frame_stack stack;
     static char id;
     record(0);
-    struct pml_frame *frame = pml_stack_push(&stack, &id, pml_code_retain(pml_codemap_find(&key)));
+    struct pml_frame *frame = pml_frame_stack_push(&stack, &id, pml_codes_retain(pml_codes_find(&key)));
     pml_segment_open(frame, 3, false, NULL);
     compare("one profiler, 1 block live", 1);
     compare("one profiler, 1,000 blocks live", 1000);
@@ -100,7 +100,7 @@ int main(void)
     record(1);
     pml_segment_open(frame, 4, false, NULL);
     compare("two profilers, 1,000 blocks live", 1000);
-    pml_stack_pop(&stack);
+    pml_frame_stack_pop(&stack);
     compare("no profiled function runs", 1000);
     return 0;
 }

@@ -15,7 +15,8 @@ from IPython.display import display
 
 from pytorch_memlab_c import LineProfiler, set_target_gpu
 from pytorch_memlab_c.data.tables import shared_columns
-from pytorch_memlab_c.render import RecordsDisplay, write_file
+from pytorch_memlab_c.render import RecordsDisplay
+from pytorch_memlab_c.render.files import write_file
 
 from . import names
 from .cell import VALUE, Cell, compile_cell

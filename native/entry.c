@@ -5,7 +5,7 @@
  * Ownership: an entry owns its hook and its tracer. Needs the GIL. An entry that is freed by another thread takes effect at
  * the next event of its own. In the child of a fork the entries of the parent mean nothing.
  */
-#include "state.h"
+#include "cpython/state.h"
 
 typedef struct {
     PyObject_HEAD
@@ -29,7 +29,7 @@ PyObject *pml_entry_new(struct pml_state *state, PmlTracer *tracer)
     entry->hook = (PmlHook *)pml_hook_enter(state);
     if (!entry->hook) {
         PyErr_Clear(); /* the program goes on unprofiled */
-        pml_tracers_failed(state);
+        pml_recorders_fail(state);
     }
     return (PyObject *)entry;
 }
@@ -59,9 +59,9 @@ static int entry_traverse(PyObject *self, visitproc visit, void *arg)
 
 static int entry_clear(PyObject *self)
 {
-    struct pml_exception pending = pml_exception_take();
+    struct pml_compat_exception pending = pml_compat_exception_take();
     leave((PmlEntry *)self);
-    pml_exception_put(pending);
+    pml_compat_exception_put(pending);
     return 0;
 }
 
@@ -99,7 +99,7 @@ PyObject *pml_enter(PyObject *module, PyObject *entries)
     PyObject *entry = pml_entry_new(state, NULL);
     if (!entry || PyList_Append(entries, entry) < 0) {
         PyErr_Clear();
-        pml_tracers_failed(state);
+        pml_recorders_fail(state);
     }
     Py_XDECREF(entry);
     Py_RETURN_NONE;

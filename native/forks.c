@@ -1,32 +1,32 @@
 /* All locks around a fork (see forks.h), in their order (lock_order.h). */
 #include "forks.h"
 
-#include "blocks.h"
-#include "failures.h"
-#include "holders.h"
-#include "owners.h"
-#include "pending.h"
-#include "places.h"
-#include "saved.h"
+#include "meter/cpu_blocks.h"
+#include "holders/failures.h"
+#include "holders/ledger.h"
+#include "holders/owners.h"
+#include "meter/stream_pending.h"
+#include "holders/thread_line.h"
+#include "saved/saved_tables.h"
 
 void pml_forks_before(void)
 {
-    pml_saved_lock();
-    pml_holders_lock_all();
+    pml_saved_tables_lock();
+    pml_ledger_lock_all();
     pml_failures_lock();
-    pml_pending_lock();
+    pml_stream_pending_lock();
     pml_owners_lock();
-    pml_places_lock();
-    pml_blocks_lock_all();
+    pml_thread_line_lock();
+    pml_cpu_blocks_lock_all();
 }
 
 void pml_forks_after(void)
 {
-    pml_blocks_unlock_all();
-    pml_places_unlock();
+    pml_cpu_blocks_unlock_all();
+    pml_thread_line_unlock();
     pml_owners_unlock();
-    pml_pending_unlock();
+    pml_stream_pending_unlock();
     pml_failures_unlock();
-    pml_holders_unlock_all();
-    pml_saved_unlock();
+    pml_ledger_unlock_all();
+    pml_saved_tables_unlock();
 }

@@ -9,25 +9,25 @@
 static _Thread_local struct {
     int count;
     int place[MOST_HELD]; /* ascending */
-} held;
+} owner_bytes;
 
 void pml_lock_order_taken(enum pml_lock_rank rank, int number)
 {
     int place = PLACE(rank, number);
-    if (held.count == MOST_HELD || (held.count && held.place[held.count - 1] >= place))
+    if (owner_bytes.count == MOST_HELD || (owner_bytes.count && owner_bytes.place[owner_bytes.count - 1] >= place))
         __builtin_trap();
-    held.place[held.count++] = place;
+    owner_bytes.place[owner_bytes.count++] = place;
 }
 
 void pml_lock_order_given(enum pml_lock_rank rank, int number)
 {
     int place = PLACE(rank, number), kept = 0;
-    for (int i = 0; i < held.count; i++)
-        if (held.place[i] != place)
-            held.place[kept++] = held.place[i];
-    if (kept != held.count - 1)
+    for (int i = 0; i < owner_bytes.count; i++)
+        if (owner_bytes.place[i] != place)
+            owner_bytes.place[kept++] = owner_bytes.place[i];
+    if (kept != owner_bytes.count - 1)
         __builtin_trap();
-    held.count = kept;
+    owner_bytes.count = kept;
 }
 
 #else

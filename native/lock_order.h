@@ -5,14 +5,14 @@
 #define PML_LOCK_ORDER_H
 
 enum pml_lock_rank {
-    PML_RANK_SAVED = 1, /* blocks that autograd keeps (saved.h) */
-    PML_RANK_DEVICE,    /* by device (holders.h) */
-    PML_RANK_GATE,      /* of a device's backlog, by device (backlog.h) */
+    PML_RANK_SAVED = 1, /* blocks that autograd keeps (saved_tables.h) */
+    PML_RANK_DEVICE,    /* by device (ledger.h) */
+    PML_RANK_GATE,      /* of a device's backlog, by device (report_queue.h) */
     PML_RANK_FAILURES,
     PML_RANK_PENDING,
     PML_RANK_OWNERS,
     PML_RANK_PLACES,
-    PML_RANK_BLOCKS, /* by shard (blocks.h) */
+    PML_RANK_BLOCKS, /* by shard (cpu_blocks.h) */
 };
 
 /* Just before a lock is taken, and after it was given back. `number`: which of the locks of this rank. */

@@ -1,10 +1,10 @@
 /* Module initialisation, module state and the method table; no logic. */
-#include "state.h"
+#include "cpython/state.h"
 
 #include <pthread.h>
 
-#include "events.h"
-#include "failures.h"
+#include "events/allocator_events.h"
+#include "holders/failures.h"
 #include "forks.h"
 
 static struct PyModuleDef definition;
@@ -26,7 +26,7 @@ static PyObject *any_enabled(PyObject *module, PyObject *unused)
     return PyBool_FromLong(pml_state_of(module)->enabled);
 }
 
-int pml_device_slot(PyObject *object)
+int pml_arguments_slot(PyObject *object)
 {
     long slot = PyLong_AsLong(object);
     if (slot >= 0 && slot < PML_MAX_DEVICES)
@@ -38,16 +38,16 @@ int pml_device_slot(PyObject *object)
 
 static PyObject *set_target(PyObject *module, PyObject *device)
 {
-    int slot = pml_device_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
-    pml_target_device = slot;
+    pml_segment_target_device = slot;
     Py_RETURN_NONE;
 }
 
 static PyObject *install_events(PyObject *module, PyObject *unused)
 {
-    return PyLong_FromLong(pml_events_install());
+    return PyLong_FromLong(pml_allocator_events_install());
 }
 
 static PyObject *seed_cpu(PyObject *module, PyObject *args)
@@ -56,7 +56,7 @@ static PyObject *seed_cpu(PyObject *module, PyObject *args)
     long long size;
     if (!PyArg_ParseTuple(args, "KL:seed_cpu", &pointer, &size))
         return NULL;
-    return PyBool_FromLong(pml_events_seed_cpu((void *)(uintptr_t)pointer, size));
+    return PyBool_FromLong(pml_allocator_events_seed_cpu((void *)(uintptr_t)pointer, size));
 }
 
 static PyObject *seed_device(PyObject *module, PyObject *args)
@@ -66,13 +66,13 @@ static PyObject *seed_device(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OLLL:seed_device", &device, &level[PML_ACTIVE], &level[PML_ALLOCATED],
                           &level[PML_RESERVED]))
         return NULL;
-    int slot = pml_device_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
-    pml_holders_catch_up();
+    pml_ledger_catch_up();
     bool fresh = !pml_meter_used(slot);
     for (int m = 0; fresh && m < PML_METRICS; m++)
-        pml_holders_adjust(slot, m, level[m]);
+        pml_ledger_adjust(slot, m, level[m]);
     return PyBool_FromLong(fresh);
 }
 
@@ -83,19 +83,19 @@ static PyObject *inject_event(PyObject *module, PyObject *args)
     long long size, allocated = 0, reserved = 0;
     if (!PyArg_ParseTuple(args, "OL|LLK:inject_event", &device, &size, &allocated, &reserved, &pointer))
         return NULL;
-    int slot = pml_device_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
-    pml_holders_lock(slot);
+    pml_ledger_lock(slot);
     if (slot == PML_CPU)
         allocated = pml_meter_move(slot, size);
     else
         pml_meter_set(slot, size, (int64_t[PML_METRICS]){allocated, allocated, reserved});
     if (size < 0)
-        pml_holders_freed(slot, (const void *)(uintptr_t)pointer, allocated);
+        pml_ledger_freed(slot, (const void *)(uintptr_t)pointer, allocated);
     else
-        pml_holders_allocated(slot, (const void *)(uintptr_t)pointer, size, allocated);
-    pml_holders_unlock(slot);
+        pml_ledger_allocated(slot, (const void *)(uintptr_t)pointer, size, allocated);
+    pml_ledger_unlock(slot);
     Py_RETURN_NONE;
 }
 
@@ -105,7 +105,7 @@ static PyObject *inject_failure(PyObject *module, PyObject *args)
     long long asked, allocated, reserved, unused, total;
     if (!PyArg_ParseTuple(args, "OLLLLL:inject_failure", &device, &asked, &allocated, &reserved, &unused, &total))
         return NULL;
-    int slot = pml_device_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
     pml_failures_note_capacity(unused, total);
@@ -115,11 +115,11 @@ static PyObject *inject_failure(PyObject *module, PyObject *args)
 
 static PyObject *levels(PyObject *module, PyObject *device)
 {
-    int slot = pml_device_slot(device);
+    int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
     struct pml_levels now;
-    pml_settle(pml_state_of(module), false);
+    pml_statistics_sync(pml_state_of(module), false);
     pml_meter_read(slot, &now);
     return Py_BuildValue("(LLLLL)", (long long)now.level[PML_ACTIVE], (long long)now.level[PML_ALLOCATED],
                          (long long)now.level[PML_RESERVED], (long long)now.gross, (long long)now.count);
@@ -127,7 +127,7 @@ static PyObject *levels(PyObject *module, PyObject *device)
 
 static PyObject *devices_used(PyObject *module, PyObject *unused)
 {
-    pml_holders_catch_up();
+    pml_ledger_catch_up();
     PyObject *list = PyList_New(0);
     for (int d = 0; list && d < pml_meter_devices(); d++) {
         if (!pml_meter_used(d))
@@ -147,7 +147,7 @@ static PyObject *after_fork_child(PyObject *module, PyObject *unused)
     state->forks++;
     state->statistics.reading = false;
     pml_hook_after_fork(state);
-    pml_tracers_after_fork(state);
+    pml_tracer_after_fork(state);
     Py_RETURN_NONE;
 }
 
@@ -173,29 +173,29 @@ static PyMethodDef methods[] = {
     {"kept_peaks", pml_statistics_kept, METH_O, "Peaks of a device that resets of the profiler have hidden, or None."},
     {"forget_peaks", pml_statistics_forget, METH_O, "Drop them: the user has reset the peaks."},
     {"merge_peaks", pml_statistics_merge_peaks, METH_VARARGS, "merge_peaks(into, from): the higher of each peak."},
-    {"saved_connect", pml_saved_connect, METH_VARARGS,
+    {"saved_connect", pml_saved_figures_connect, METH_VARARGS,
      "saved_connect(samples, is_parameter_of) -> bool: see what autograd saves; samples: (tensor, storage, memory, "
      "bytes)."},
-    {"saved_follow", pml_saved_set_following, METH_O, "Follow what autograd saves, or forget it."},
-    {"saved_hooks_are_set", pml_saved_hooks, METH_NOARGS, "Whether this thread has saved-tensor hooks set."},
-    {"run_child", pml_child_run, METH_VARARGS,
+    {"saved_follow", pml_saved_figures_follow, METH_O, "Follow what autograd saves, or forget it."},
+    {"saved_hooks_are_set", pml_saved_figures_hooks_are_set, METH_NOARGS, "Whether this thread has saved-tensor hooks set."},
+    {"run_child", pml_child_rss_run, METH_VARARGS,
      "run_child(starter, arguments, executable, directory) -> (exit code, bytes of ru_maxrss), or two None if someone "
      "else has waited for the child."},
-    {"walk_instances", pml_walk_instances, METH_O,
+    {"walk_instances", pml_storage_walk_instances, METH_O,
      "All live objects of a type, or of any type in a tuple, by their types alone."},
-    {"try_each", pml_try_each, METH_VARARGS, 
+    {"try_each", pml_storage_walk_try_each, METH_VARARGS, 
      "try_each(question, list): what a function or a getset descriptor gives for each, None where it raised."},
-    {"find_answers", pml_find_answers, METH_VARARGS,
+    {"find_answers", pml_storage_walk_find_answers, METH_VARARGS,
      "find_answers(list, question, ...): for each question (object, answer) of all whose answer is not None or False."},
-    {"sum_answers", pml_sum_answers, METH_VARARGS, "sum_answers(question, list): the sum of the integers answered."},
-    {"walk_kinds", pml_walk_kinds, METH_VARARGS, "A list of live objects for each type given, by their types alone."},
-    {"enter_tensors", pml_enter_tensors, METH_VARARGS,
+    {"sum_answers", pml_storage_walk_sum_answers, METH_VARARGS, "sum_answers(question, list): the sum of the integers answered."},
+    {"walk_kinds", pml_storage_walk_kinds, METH_VARARGS, "A list of live objects for each type given, by their types alone."},
+    {"enter_tensors", pml_storages_enter_tensors, METH_VARARGS,
      "enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (those without a storage, those "
      "whose storage has a size and no memory)."},
-    {"count_once", pml_count_once, METH_O, "Order storages by address; count bytes once that several have."},
-    {"set_cpu_blocks", pml_set_cpu_blocks, METH_O, "Set the blocks that PyTorch's CPU allocator gave for storages."},
-    {"sum_storages", pml_sum_storages, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
-    {"largest_first", pml_largest_first, METH_VARARGS,
+    {"count_once", pml_storages_count_once, METH_O, "Order storages by address; count bytes once that several have."},
+    {"set_cpu_blocks", pml_storages_set_cpu_blocks, METH_O, "Set the blocks that PyTorch's CPU allocator gave for storages."},
+    {"sum_storages", pml_storages_sum, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
+    {"largest_first", pml_storages_largest_first, METH_VARARGS,
      "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
     {"after_fork_child", after_fork_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
@@ -217,8 +217,8 @@ static int execute(PyObject *module)
         add_type(module, &pml_switch_spec, &state->switch_type) < 0 ||
         add_type(module, &pml_window_block_spec, &state->window_block_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
-        add_type(module, &pml_holders_spec, &state->holders_type) < 0 ||
-        add_type(module, &pml_storage_spec, &state->storage_type) < 0)
+        add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
+        add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
     state->statistics.kept = PyDict_New();

@@ -3,7 +3,7 @@
  *
  * Needs the GIL.
  */
-#include "state.h"
+#include "cpython/state.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -18,10 +18,10 @@ static int call(PyObject *self, const char *method)
 /* The same, where an exception may be pending and no other can be raised. */
 static void call_in_any_case(PyObject *self, const char *method)
 {
-    struct pml_exception pending = pml_exception_take();
+    struct pml_compat_exception pending = pml_compat_exception_take();
     if (call(self, method) < 0)
-        pml_exception_drop();
-    pml_exception_put(pending);
+        pml_compat_exception_drop();
+    pml_compat_exception_put(pending);
 }
 
 /* ---- Switch: enable() and disable() of a profiler. The class has `_before_enable`, which returns its tracer, and

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "meter.h"
+#include "meter/meter.h"
 
 static inline void fresh_meter(void)
 {
@@ -26,7 +26,7 @@ static inline int linked_windows(void)
 static inline void fold(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_meter_fold_device(d);
+        pml_window_fold_device(d);
 }
 
 /* Begin a window that stands alone, as `peak_memory` would. */

@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "fresh.h"
-#include "holders.h"
-#include "segment.h"
+#include "holders/ledger.h"
+#include "frames/segment.h"
 
 #define LINES 8
 #define FIRST 2 /* tables cover lines FIRST to LINES - 1: the others are outside */
@@ -23,52 +23,52 @@ static void (*read_statistics)(void);
 
 /* ---- what the hook and the tracer do around the unit ---- */
 
-static inline void settle(bool sample)
+static inline void synchronise(bool sample)
 {
-    pml_holders_catch_up();
+    pml_ledger_catch_up();
     if (sample && pml_meter_ticks() != read_at) {
         read_statistics();
         read_at = pml_meter_ticks();
     }
-    pml_holders_fold();
+    pml_ledger_fold();
 }
 
-static inline void call(struct pml_stack *stack, const void *frame_id, int c, int line)
+static inline void call(struct pml_frame_stack *stack, const void *frame_id, int c, int line)
 {
-    struct pml_code *code = pml_codemap_find(&key[c]);
+    struct pml_code *code = pml_codes_find(&key[c]);
     bool sample = pml_segment_wants_sample(code, line);
-    settle(sample);
-    struct pml_frame *outer = pml_stack_top(stack);
-    struct pml_frame *top = pml_stack_push(stack, frame_id, pml_code_retain(code));
+    synchronise(sample);
+    struct pml_frame *outer = pml_frame_stack_top(stack);
+    struct pml_frame *top = pml_frame_stack_push(stack, frame_id, pml_codes_retain(code));
     pml_segment_open(top, line, sample, outer);
 }
 
-static inline void line_event(struct pml_stack *stack, int line)
+static inline void line_event(struct pml_frame_stack *stack, int line)
 {
-    struct pml_frame *top = pml_stack_top(stack);
+    struct pml_frame *top = pml_frame_stack_top(stack);
     struct pml_frame *outer = stack->depth > 1 ? stack->frame[stack->depth - 2] : NULL;
     bool sample = pml_segment_wants_sample(top->code, line);
-    settle(sample || top->sampled);
+    synchronise(sample || top->sampled);
     pml_segment_next(top, line, sample, outer);
 }
 
-static inline void return_event(struct pml_stack *stack)
+static inline void return_event(struct pml_frame_stack *stack)
 {
-    settle(pml_stack_top(stack)->sampled);
-    pml_segment_close(pml_stack_top(stack));
-    pml_stack_pop(stack);
+    synchronise(pml_frame_stack_top(stack)->sampled);
+    pml_segment_close(pml_frame_stack_top(stack));
+    pml_frame_stack_pop(stack);
 }
 
 static inline void start(int r)
 {
-    settle(recorder[r].extras != 0);
+    synchronise(recorder[r].stat_columns != 0);
     recorder[r].recording = true;
-    recorder[r].started = ++pml_recording_starts;
+    recorder[r].started = ++pml_recorders_starts;
 }
 
-static inline void stop(int r, struct pml_stack *stacks, int count)
+static inline void stop(int r, struct pml_frame_stack *stacks, int count)
 {
-    settle(recorder[r].extras != 0);
+    synchronise(recorder[r].stat_columns != 0);
     for (int i = 0; i < count; i++)
         pml_segment_flush(&stacks[i], &recorder[r]);
     recorder[r].recording = false;
@@ -88,23 +88,23 @@ static inline void fresh(bool with_columns)
     fresh_meter();
     read_at = 0;
     read_statistics = read_nothing;
-    pml_target_device = 1;
-    if (pml_extra_count() == 0)
+    pml_segment_target_device = 1;
+    if (pml_stat_columns_count() == 0)
         for (int i = 0; i < COLUMNS; i++)
-            pml_extra_add((enum pml_extra_kind)i);
+            pml_stat_columns_add((enum pml_stat_column_kind)i);
     for (int r = 0; r < RECORDERS; r++)
         recorder[r] = (struct pml_recorder){.sample_runs = INT64_MAX,
-                                            .extras = r == 0 && with_columns ? COLUMNS : 0,
-                                            .extra_column = columns};
+                                            .stat_columns = r == 0 && with_columns ? COLUMNS : 0,
+                                            .stat_column_ids = columns};
 }
 
 static inline void subscribe(int r, int c)
 {
     subscriber[r][c] = (struct pml_subscriber){
         .recorder = &recorder[r],
-        .table = pml_linetable_new(FIRST, LINES - 1, recorder[r].extras, recorder[r].extra_column),
+        .table = pml_line_table_new(FIRST, LINES - 1, recorder[r].stat_columns, recorder[r].stat_column_ids),
     };
-    CHECK(pml_codemap_subscribe(&key[c], &subscriber[r][c]));
+    CHECK(pml_codes_subscribe(&key[c], &subscriber[r][c]));
 }
 
 static inline void unsubscribe_all(void)
@@ -112,8 +112,8 @@ static inline void unsubscribe_all(void)
     for (int r = 0; r < RECORDERS; r++)
         for (int c = 0; c < CODES; c++) {
             if (subscriber[r][c].table) {
-                pml_codemap_unsubscribe(&key[c], &subscriber[r][c]);
-                pml_linetable_free(subscriber[r][c].table);
+                pml_codes_unsubscribe(&key[c], &subscriber[r][c]);
+                pml_line_table_free(subscriber[r][c].table);
             }
             subscriber[r][c].table = NULL;
         }
@@ -121,7 +121,7 @@ static inline void unsubscribe_all(void)
 
 static inline const struct pml_line_stats *stats_of(int r, int c, int line, int device)
 {
-    return pml_linetable_stats(subscriber[r][c].table, line, 1 + device);
+    return pml_line_table_stats(subscriber[r][c].table, line, 1 + device);
 }
 
 static inline uint64_t hits_of(int r, int c, int line)

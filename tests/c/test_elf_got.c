@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "elf_got.h"
+#include "events/elf_got.h"
 
 typedef int answer_function(int);
 typedef int count_function(void);
@@ -54,7 +54,7 @@ static int count_up(void *handle)
 
 static int patch(const char *library, void *replacement)
 {
-    return pml_got_patch(library, "got_answer", replacement, (void **)&original);
+    return pml_elf_got_patch(library, "got_answer", replacement, (void **)&original);
 }
 
 /* Calls go to the replacement, from there to the function, and the library's own data can still be written. */
@@ -212,8 +212,8 @@ static void a_symbol_that_is_not_there_changes_nothing(void)
 {
     void *handle = load("libgotnow.so.1", RTLD_NOW), *before = &before;
     void *result = before;
-    CHECK_INT(pml_got_patch("libgotnow.so", "got_answe", replaced, &result), 0);
-    CHECK_INT(pml_got_patch("libgotnow.so", "got_answer_", replaced, &result), 0);
+    CHECK_INT(pml_elf_got_patch("libgotnow.so", "got_answe", replaced, &result), 0);
+    CHECK_INT(pml_elf_got_patch("libgotnow.so", "got_answer_", replaced, &result), 0);
     CHECK_POINTER(result, before);
     CHECK_INT(call(handle, 5), 6);
     dlclose(handle);
@@ -262,7 +262,7 @@ static void a_function_that_cannot_be_found_is_left_alone(void)
 {
     void *handle = load("libgotlocal.so.1", RTLD_LAZY | RTLD_LOCAL);
     void *result = NULL;
-    int patched = pml_got_patch("libgotlocal.so", "got_hidden_answer", replaced, &result);
+    int patched = pml_elf_got_patch("libgotlocal.so", "got_hidden_answer", replaced, &result);
     if (patched) /* the linker bound at once (LD_BIND_NOW) */
         original = (answer_function *)result;
     CHECK_INT(call(handle, 5), patched ? 1006 : 6);
@@ -274,7 +274,7 @@ static void once_bound_it_is_patched(void)
     void *handle = load("libgotlocal.so.1", RTLD_LAZY | RTLD_LOCAL);
     CHECK_INT(call(handle, 5), 6);
     original = NULL;
-    CHECK_INT(pml_got_patch("libgotlocal.so", "got_hidden_answer", replaced, (void **)&original), 1);
+    CHECK_INT(pml_elf_got_patch("libgotlocal.so", "got_hidden_answer", replaced, (void **)&original), 1);
     CHECK(original != NULL && original != got_answer);
     CHECK_INT(call(handle, 5), 1006);
     dlclose(handle);
@@ -309,7 +309,7 @@ static void patching_while_others_load_libraries_ends(void)
     pthread_create(&thread, NULL, load_and_unload, NULL);
     /* WHEN */
     while (atomic_load(&loads) < 3000)
-        pml_got_patch("libgotlocal.so", "got_hidden_answer", replaced, &result);
+        pml_elf_got_patch("libgotlocal.so", "got_hidden_answer", replaced, &result);
     for (int i = 0; i < 100; i++) {
         void *handle = load("libgotlazy.so.1", RTLD_LAZY);
         check_patched(handle, "libgotlazy.so");

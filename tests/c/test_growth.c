@@ -1,6 +1,6 @@
 /* A line's later runs: stretches of equal width, levels by run and by outermost call, what was freed in between. */
 #include "check.h"
-#include "growth.h"
+#include "lines/growth.h"
 
 static struct pml_growth growth;
 static int64_t freed;

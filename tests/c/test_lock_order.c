@@ -8,12 +8,12 @@
 
 #include <pthread.h>
 
-#include "blocks.h"
+#include "meter/cpu_blocks.h"
 #include "forks.h"
-#include "holders_world.h"
+#include "ledger_world.h"
 #include "lock_order.h"
-#include "pending.h"
-#include "saved.h"
+#include "meter/stream_pending.h"
+#include "saved/saved_tables.h"
 
 static char memory[8];
 
@@ -34,21 +34,21 @@ static void run_in_backward(void (*way)(void))
 
 static void unsubscribe(int r, int c)
 {
-    pml_saved_lock(); /* as tracer.c does */
-    pml_codemap_unsubscribe(&key[c], &subscriber[r][c]);
-    pml_saved_unlock();
-    pml_linetable_free(subscriber[r][c].table);
-    pml_saved_table_release(subscriber[r][c].saved);
+    pml_saved_tables_lock(); /* as tracer.c does */
+    pml_codes_unsubscribe(&key[c], &subscriber[r][c]);
+    pml_saved_tables_unlock();
+    pml_line_table_free(subscriber[r][c].table);
+    pml_saved_tables_release(subscriber[r][c].saved);
     subscriber[r][c] = (struct pml_subscriber){.table = NULL};
 }
 
 /* A function whose line 3 runs, has a block of a device, and saves for backward. */
-static void begin_line(struct pml_stack *stack)
+static void begin_line(struct pml_frame_stack *stack)
 {
     fresh_holders();
-    pml_saved_follow(true);
+    pml_saved_tables_follow(true);
     subscribe(1, 0);
-    subscriber[1][0].saved = pml_saved_table_new(FIRST, LINES - 1, 1);
+    subscriber[1][0].saved = pml_saved_tables_new(FIRST, LINES - 1, 1);
     begin(1, NULL);
     call(stack, id, 0, FIRST);
     line_event(stack, 3);
@@ -56,40 +56,40 @@ static void begin_line(struct pml_stack *stack)
     allocate(PML_CPU, 1, 10);
 }
 
-static void end_line(struct pml_stack *stack)
+static void end_line(struct pml_frame_stack *stack)
 {
-    pml_stack_cut(stack, 0);
-    pml_stack_free(stack);
+    pml_frame_stack_cut(stack, 0);
+    pml_frame_stack_free(stack);
     end(1, stack);
-    pml_saved_table_release(subscriber[1][0].saved);
-    pml_saved_follow(false);
+    pml_saved_tables_release(subscriber[1][0].saved);
+    pml_saved_tables_follow(false);
     clear_holders();
 }
 
 static void a_function_goes_while_its_line_owns_blocks(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     begin_line(&stack);
     release(1, 0, 100);
     release(PML_CPU, 1, 10);
-    pml_stack_cut(&stack, 0);
+    pml_frame_stack_cut(&stack, 0);
     unsubscribe(1, 0);
-    CHECK_POINTER(pml_codemap_find(&key[0]), NULL);
+    CHECK_POINTER(pml_codes_find(&key[0]), NULL);
     end_line(&stack);
 }
 
 static void save_in_backward(void)
 {
-    pml_saved_note(&(struct pml_saved_tensor){.storage = memory, .bytes = 50, .device = 1, .backward = true});
+    pml_saved_tables_note(&(struct pml_saved_tensor){.storage = memory, .bytes = 50, .device = 1, .backward = true});
 }
 
 static void backward_saves_for_the_line_that_waits(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     struct pml_saved_figures figures;
     begin_line(&stack);
     run_in_backward(save_in_backward);
-    CHECK(pml_saved_table_read(subscriber[1][0].saved, 3, 1, &figures));
+    CHECK(pml_saved_tables_read(subscriber[1][0].saved, 3, 1, &figures));
     CHECK_INT(figures.peak[PML_SAVED_BACKWARD] + figures.peak[PML_SAVED_INPUT], 50);
     unsubscribe(1, 0);
     end_line(&stack);
@@ -103,7 +103,7 @@ static void allocate_in_backward(void)
 
 static void backward_allocates_for_the_line_that_waits(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     begin_line(&stack);
     run_in_backward(allocate_in_backward);
     CHECK_INT(held_in_all(1, 1), 107);
@@ -113,7 +113,7 @@ static void backward_allocates_for_the_line_that_waits(void)
 
 static void memory_runs_out(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     begin_line(&stack);
     pml_failures_note(1, 1 << 20, -1, -1);
     CHECK_INT(pml_failures_count(recorder[1].picture), 1);
@@ -122,12 +122,12 @@ static void memory_runs_out(void)
 
 static void blocks_wait_for_streams(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     begin_line(&stack);
-    pml_pending_recorded(&memory[1]);
+    pml_stream_pending_recorded(&memory[1]);
     release(1, 0, 100);
-    pml_holders_settle(1, 0);
-    CHECK_INT(pml_pending_bytes(1), 0);
+    pml_ledger_correct_pending(1, 0);
+    CHECK_INT(pml_stream_pending_bytes(1), 0);
     end_line(&stack);
 }
 
@@ -137,7 +137,7 @@ static void a_fork_holds_all(void)
     pid_t child = fork();
     pml_forks_after();
     if (child == 0)
-        _exit(pml_blocks_count() == 0 && pml_saved_blocks() == 0 ? 0 : 1);
+        _exit(pml_cpu_blocks_count() == 0 && pml_saved_tables_blocks() == 0 ? 0 : 1);
     int status = 1;
     waitpid(child, &status, 0);
     CHECK_INT(status, 0);
@@ -161,33 +161,33 @@ static bool stops(void (*way)(void))
 
 static void in_order(void)
 {
-    pml_saved_lock();
-    pml_holders_lock(1);
-    pml_holders_unlock(1);
-    pml_saved_unlock();
+    pml_saved_tables_lock();
+    pml_ledger_lock(1);
+    pml_ledger_unlock(1);
+    pml_saved_tables_unlock();
 }
 
 static void saved_after_a_device(void)
 {
-    pml_holders_lock(1);
-    pml_saved_lock();
+    pml_ledger_lock(1);
+    pml_saved_tables_lock();
 }
 
 static void devices_downwards(void)
 {
-    pml_holders_lock(2);
-    pml_holders_lock(1);
+    pml_ledger_lock(2);
+    pml_ledger_lock(1);
 }
 
 static void places_before_owners(void)
 {
-    pml_places_lock();
+    pml_thread_line_lock();
     pml_owners_lock();
 }
 
 static void given_without_being_held(void)
 {
-    pml_holders_unlock(1);
+    pml_ledger_unlock(1);
 }
 
 static void another_order_is_found(void)

@@ -60,7 +60,7 @@ static void events_tick_and_tell_which_device_is_used(void)
 static void a_touch_ticks_but_uses_no_device(void)
 {
     fresh_meter();
-    pml_meter_touch();
+    pml_meter_invalidate();
     CHECK_INT(pml_meter_ticks(), 1);
     CHECK(!pml_meter_used(PML_CPU));
     CHECK_INT(pml_meter_devices(), 1);
@@ -308,7 +308,7 @@ static void forgotten_windows_are_not_raised(void)
     fresh_meter();
     struct pml_window window = {.devices = 0};
     open_window(&window);
-    pml_meter_forget_windows();
+    pml_window_forget_all();
     pml_meter_move(PML_CPU, 10);
     fold();
     CHECK_INT(window.span[PML_CPU].peak[PML_ALLOCATED], 0);

@@ -193,7 +193,7 @@ static void fold_locked(void)
 {
     for (int d = 1; d < PML_MAX_DEVICES; d++) {
         pthread_mutex_lock(&device_lock[d]);
-        pml_meter_fold_device(d);
+        pml_window_fold_device(d);
         pthread_mutex_unlock(&device_lock[d]);
     }
 }

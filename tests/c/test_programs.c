@@ -34,7 +34,7 @@ struct open_frame {
     uint64_t opened;
 };
 
-static struct pml_stack stack[STACKS];
+static struct pml_frame_stack stack[STACKS];
 static struct open_frame frame[STACKS][DEPTH];
 static int64_t hits[RECORDERS][CODES][LINES];
 
@@ -65,9 +65,9 @@ static void read_history(void)
         const struct moment *at = &history[now][d];
         if (!at->used)
             continue;
-        pml_extra_sample(d, (int64_t[]){at->hidden, at->hidden, at->hidden_count},
+        pml_stat_columns_sample(d, (int64_t[]){at->hidden, at->hidden, at->hidden_count},
                          (int64_t[]){highest_hidden(d, last_reading, now), at->hidden, at->hidden_count});
-        pml_meter_fold_extra(d);
+        pml_window_fold_columns(d);
     }
     last_reading = now;
 }
@@ -114,7 +114,7 @@ static void give(int s, int depth, int only)
         if (!gets(r, f) || (only >= 0 && r != only) || given_count == MOST_SEGMENTS)
             continue;
         given[given_count++] = (struct given){.recorder = r, .code = f->code, .line = f->line, .start = f->start,
-                                              .end = now, .target = pml_target_device,
+                                              .end = now, .target = pml_segment_target_device,
                                               .sampled = stack[s].frame[depth]->sampled};
     }
 }
@@ -122,10 +122,10 @@ static void give(int s, int depth, int only)
 static void random_call(struct check_random *random, int s)
 {
     int c = random_below(random, CODES), line = random_below(random, LINES + 1), depth = stack[s].depth;
-    struct pml_code *code = pml_codemap_find(&key[c]);
-    if (depth == DEPTH || !code || !pml_code_recorded(code))
+    struct pml_code *code = pml_codes_find(&key[c]);
+    if (depth == DEPTH || !code || !pml_codes_recorded(code))
         return;
-    frame[s][depth] = (struct open_frame){.code = c, .line = line, .start = now, .opened = pml_recording_starts};
+    frame[s][depth] = (struct open_frame){.code = c, .line = line, .start = now, .opened = pml_recorders_starts};
     call(&stack[s], &id[s * DEPTH + depth], c, line);
 }
 
@@ -134,7 +134,7 @@ static void random_line(struct check_random *random, int s)
     int depth = stack[s].depth - 1, line = random_below(random, LINES + 1);
     give(s, depth, -1);
     struct open_frame *f = &frame[s][depth];
-    *f = (struct open_frame){.code = f->code, .line = line, .start = now, .opened = pml_recording_starts};
+    *f = (struct open_frame){.code = f->code, .line = line, .start = now, .opened = pml_recorders_starts};
     line_event(&stack[s], line);
     for (int r = 0; r < RECORDERS; r++)
         if (gets(r, f) && line < LINES)
@@ -144,8 +144,8 @@ static void random_line(struct check_random *random, int s)
 static void random_return(struct check_random *random, int s)
 {
     if (random_below(random, 15) == 0) {
-        settle(false);
-        pml_stack_cut(&stack[s], random_below(random, stack[s].depth));
+        synchronise(false);
+        pml_frame_stack_cut(&stack[s], random_below(random, stack[s].depth));
     } else {
         give(s, stack[s].depth - 1, -1);
         return_event(&stack[s]);
@@ -186,7 +186,7 @@ static void random_step(struct check_random *random)
     else if (what < 98)
         start_or_stop(random);
     else
-        pml_target_device = random_below(random, DEVICES + 1);
+        pml_segment_target_device = random_below(random, DEVICES + 1);
 }
 
 /* ---- the model's figures ---- */
@@ -242,7 +242,7 @@ static void compare_slot(int r, int c, int line, int slot)
             add_given(&want, &given[i], slot == PML_TARGET_SLOT ? given[i].target : slot - 1);
             used = used || history[given[i].end][slot - 1].used;
         }
-    const struct pml_line_stats *got = pml_linetable_stats(subscriber[r][c].table, line, slot);
+    const struct pml_line_stats *got = pml_line_table_stats(subscriber[r][c].table, line, slot);
     CHECK_INT(got != NULL, used && want.runs);
     if (got)
         compare_stats(got, &want);
@@ -283,7 +283,7 @@ static void compare_columns(int c, int line, int slot)
         add_columns(want, !known, g, device);
         known = true;
     }
-    const struct pml_line_extra *got = pml_linetable_extra(subscriber[0][c].table, line, slot);
+    const struct pml_line_columns *got = pml_line_table_columns(subscriber[0][c].table, line, slot);
     CHECK_INT(got != NULL, known);
     for (int i = 0; got && known && i < COLUMNS; i++)
         CHECK_INT(got->value[i], want[i]);
@@ -294,7 +294,7 @@ static void compare_line(int r, int c, int line)
     CHECK_INT(hits_of(r, c, line), hits[r][c][line]);
     for (int slot = 0; slot <= DEVICES; slot++)
         compare_slot(r, c, line, slot);
-    if (recorder[r].extras)
+    if (recorder[r].stat_columns)
         for (int slot = 0; slot <= DEVICES; slot++)
             compare_columns(c, line, slot);
 }
@@ -315,9 +315,9 @@ static void begin_program(struct check_random *random)
     memset(history, 0, sizeof history);
     memset(hits, 0, sizeof hits);
     now = last_reading = given_count = 0;
-    static const int64_t none[PML_MAX_EXTRA];
+    static const int64_t none[PML_MAX_STAT_COLUMNS];
     for (int d = 1; d < DEVICES; d++) /* as a device is whose statistics are all 0 */
-        pml_extra_sample(d, none, none);
+        pml_stat_columns_sample(d, none, none);
     for (int r = 0; r < RECORDERS; r++)
         for (int c = 0; c < CODES; c++)
             if (random_below(random, 4))
@@ -331,7 +331,7 @@ static void programs_at_random(struct check_random *random)
         random_step(random);
     compare_tables();
     for (int s = 0; s < STACKS; s++)
-        pml_stack_free(&stack[s]);
+        pml_frame_stack_free(&stack[s]);
     for (int r = 0; r < RECORDERS; r++)
         CHECK(!recorder[r].failed);
     unsubscribe_all();

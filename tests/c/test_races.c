@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include "holders_world.h"
-#include "saved.h"
+#include "ledger_world.h"
+#include "saved/saved_tables.h"
 
 enum { ROUNDS = 2000 };
 
@@ -29,16 +29,16 @@ static struct pml_owner lines[ROUNDS];
 static void begin_pictures(void)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        struct pml_picture fresh = {.group = -1};
-        pml_picture_start(&fresh);
-        pml_picture_stop(&fresh);
+        struct pml_peak_picture fresh = {.group = -1};
+        pml_picture_recording_start(&fresh);
+        pml_picture_recording_stop(&fresh);
     }
 }
 
 static void *make_owners(void *unused)
 {
     for (int i = 0; i < ROUNDS; i++)
-        pml_owner_in_backward(&lines[i]);
+        pml_owners_in_backward(&lines[i]);
     return NULL;
 }
 
@@ -59,7 +59,7 @@ static pthread_mutex_t gil = PTHREAD_MUTEX_INITIALIZER;
 
 static void start_and_stop(void)
 {
-    struct pml_stack none = {.depth = 0};
+    struct pml_frame_stack none = {.depth = 0};
     for (int i = 0; i < ROUNDS; i++) {
         pthread_mutex_lock(&gil);
         stop(1, &none, 1);
@@ -72,12 +72,12 @@ static char memory[ROUNDS + 1];
 
 static void save_block(int i)
 {
-    pml_saved_note(&(struct pml_saved_tensor){.storage = &memory[i], .bytes = 10});
+    pml_saved_tables_note(&(struct pml_saved_tensor){.storage = &memory[i], .bytes = 10});
 }
 
 static void *save(void *unused)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     pthread_mutex_lock(&gil);
     call(&stack, id, 0, FIRST);
     pthread_mutex_unlock(&gil);
@@ -86,7 +86,7 @@ static void *save(void *unused)
     save_block(ROUNDS); /* while it records */
     pthread_mutex_lock(&gil);
     return_event(&stack);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     pthread_mutex_unlock(&gil);
     return NULL;
 }
@@ -94,14 +94,14 @@ static void *save(void *unused)
 static void profilers_start_and_stop_while_a_thread_saves(void)
 {
     fresh_holders();
-    pml_saved_follow(true);
+    pml_saved_tables_follow(true);
     subscribe(1, 0);
-    subscriber[1][0].saved = pml_saved_table_new(FIRST, LINES - 1, 1);
+    subscriber[1][0].saved = pml_saved_tables_new(FIRST, LINES - 1, 1);
     run_at_once(start_and_stop, save);
     struct pml_saved_figures figures;
-    CHECK(pml_saved_table_read(subscriber[1][0].saved, FIRST, PML_CPU, &figures));
-    pml_saved_table_release(subscriber[1][0].saved);
-    pml_saved_follow(false);
+    CHECK(pml_saved_tables_read(subscriber[1][0].saved, FIRST, PML_CPU, &figures));
+    pml_saved_tables_release(subscriber[1][0].saved);
+    pml_saved_tables_follow(false);
     clear_holders();
 }
 
@@ -109,17 +109,17 @@ static void profilers_start_and_stop_while_a_thread_saves(void)
 
 static void ask_whether_complete(void)
 {
-    struct pml_saved_table *table = pml_saved_table_new(FIRST, LINES - 1, 1);
+    struct pml_saved_table *table = pml_saved_tables_new(FIRST, LINES - 1, 1);
     for (int i = 0; i < ROUNDS; i++)
-        CHECK(!pml_saved_incomplete(table));
-    pml_saved_table_release(table);
+        CHECK(!pml_saved_tables_incomplete(table));
+    pml_saved_tables_release(table);
 }
 
 static void *follow_and_forget(void *unused)
 {
     while (!atomic_load(&over)) {
-        pml_saved_follow(true);
-        pml_saved_follow(false);
+        pml_saved_tables_follow(true);
+        pml_saved_tables_follow(false);
     }
     return NULL;
 }
@@ -133,35 +133,35 @@ static void completeness_is_asked_while_blocks_are_forgotten(void)
 
 static void run_functions(void)
 {
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     for (int i = 0; i < ROUNDS / 4; i++) {
-        struct pml_saved_table *table = pml_saved_table_new(FIRST, LINES - 1, 1);
-        pml_saved_lock();
+        struct pml_saved_table *table = pml_saved_tables_new(FIRST, LINES - 1, 1);
+        pml_saved_tables_lock();
         subscribe(1, 0);
         subscriber[1][0].saved = table;
-        pml_saved_unlock();
+        pml_saved_tables_unlock();
         begin(1, NULL);
         call(&stack, id, 0, FIRST);
         line_event(&stack, 3);
         end(1, &stack);
-        pml_saved_lock();
-        pml_codemap_unsubscribe(&key[0], &subscriber[1][0]);
-        pml_saved_unlock();
-        pml_linetable_free(subscriber[1][0].table);
-        pml_saved_table_release(table);
+        pml_saved_tables_lock();
+        pml_codes_unsubscribe(&key[0], &subscriber[1][0]);
+        pml_saved_tables_unlock();
+        pml_line_table_free(subscriber[1][0].table);
+        pml_saved_tables_release(table);
         subscriber[1][0] = (struct pml_subscriber){.table = NULL};
-        pml_stack_cut(&stack, 0); /* the last that knows the function */
-        pml_picture_clear(&picture[1]);
+        pml_frame_stack_cut(&stack, 0); /* the last that knows the function */
+        pml_picture_recording_clear(&picture[1]);
     }
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
 }
 
 static void *save_in_backward(void *unused)
 {
     prctl(PR_SET_NAME, "pt_autograd_0");
     for (int i = 0; !atomic_load(&over); i = (i + 1) % ROUNDS) {
-        pml_saved_note(&(struct pml_saved_tensor){.storage = &memory[i], .bytes = 10, .backward = true});
-        pml_saved_freed(&memory[i]);
+        pml_saved_tables_note(&(struct pml_saved_tensor){.storage = &memory[i], .bytes = 10, .backward = true});
+        pml_saved_tables_freed(&memory[i]);
     }
     return NULL;
 }
@@ -169,10 +169,10 @@ static void *save_in_backward(void *unused)
 static void functions_go_while_backward_saves_for_them(void)
 {
     fresh_holders();
-    pml_saved_follow(true);
+    pml_saved_tables_follow(true);
     run_at_once(run_functions, save_in_backward);
-    pml_saved_follow(false);
-    CHECK_INT(pml_saved_blocks(), 0);
+    pml_saved_tables_follow(false);
+    CHECK_INT(pml_saved_tables_blocks(), 0);
     clear_holders();
 }
 

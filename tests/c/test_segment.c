@@ -5,7 +5,7 @@ static void a_line_gets_what_happened_until_the_next(void)
 {
     /* GIVEN */
     fresh(false);
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     subscribe(1, 0);
     start(1);
     /* WHEN */
@@ -25,7 +25,7 @@ static void a_line_gets_what_happened_until_the_next(void)
     CHECK_INT(hits_of(1, 0, 3), 1);
     CHECK_INT(hits_of(1, 0, 4), 1);
     CHECK_INT(hits_of(1, 0, 5), 0);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 
@@ -33,7 +33,7 @@ static void a_called_functions_peak_belongs_to_the_calling_line(void)
 {
     /* GIVEN line 3 calls a function of two lines */
     fresh(false);
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     subscribe(1, 0);
     subscribe(1, 1);
     start(1);
@@ -55,7 +55,7 @@ static void a_called_functions_peak_belongs_to_the_calling_line(void)
     CHECK_INT(stats_of(1, 0, 3, PML_CPU)->peak[PML_ALLOCATED], 500);
     CHECK_INT(stats_of(1, 0, 3, PML_CPU)->net_last, 20);
     CHECK_INT(stats_of(1, 0, 4, PML_CPU)->peak[PML_ALLOCATED], 20);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 
@@ -63,7 +63,7 @@ static void a_profiler_gets_only_segments_that_opened_after_its_start(void)
 {
     /* GIVEN */
     fresh(false);
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     subscribe(1, 0);
     subscribe(2, 0);
     start(1);
@@ -80,7 +80,7 @@ static void a_profiler_gets_only_segments_that_opened_after_its_start(void)
     CHECK_POINTER(stats_of(2, 0, 3, PML_CPU), NULL);
     CHECK_INT(hits_of(2, 0, 3), 0);
     CHECK_INT(stats_of(2, 0, 4, PML_CPU)->runs, 1);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 
@@ -88,7 +88,7 @@ static void a_profiler_that_stops_gets_what_is_open_in_all_frames(void)
 {
     /* GIVEN two profilers, and two frames with an open line */
     fresh(false);
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     for (int r = 1; r <= 2; r++) {
         subscribe(r, 0);
         subscribe(r, 1);
@@ -113,14 +113,14 @@ static void a_profiler_that_stops_gets_what_is_open_in_all_frames(void)
     return_event(&stack);
     CHECK_INT(stats_of(2, 0, 3, PML_CPU)->net_last, 100);
     CHECK_INT(stats_of(1, 0, 3, PML_CPU)->runs, 1);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 
 static void a_profiler_that_starts_again_does_not_get_the_open_segment(void)
 {
     fresh(false);
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     subscribe(1, 0);
     start(1);
     call(&stack, id, 0, 1);
@@ -132,7 +132,7 @@ static void a_profiler_that_starts_again_does_not_get_the_open_segment(void)
     return_event(&stack);
     CHECK_INT(stats_of(1, 0, 3, PML_CPU)->runs, 1);
     CHECK_INT(stats_of(1, 0, 3, PML_CPU)->net_sum, 1);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 
@@ -141,12 +141,12 @@ static void a_code_is_recorded_while_any_profiler_records(void)
     fresh(false);
     subscribe(1, 0);
     subscribe(2, 0);
-    struct pml_code *code = pml_codemap_find(&key[0]);
-    CHECK(!pml_code_recorded(code));
+    struct pml_code *code = pml_codes_find(&key[0]);
+    CHECK(!pml_codes_recorded(code));
     start(2);
-    CHECK(pml_code_recorded(code));
+    CHECK(pml_codes_recorded(code));
     stop(2, NULL, 0);
-    CHECK(!pml_code_recorded(code));
+    CHECK(!pml_codes_recorded(code));
     unsubscribe_all();
 }
 
@@ -157,7 +157,7 @@ static void a_sample_is_wanted_by_who_records_columns_of_the_line(void)
     recorder[0].sample_runs = 2;
     subscribe(0, 0);
     subscribe(1, 0);
-    struct pml_code *code = pml_codemap_find(&key[0]);
+    struct pml_code *code = pml_codes_find(&key[0]);
     start(1);
     CHECK(!pml_segment_wants_sample(code, 3));
     /* WHEN */
@@ -180,8 +180,8 @@ static int64_t hidden, hidden_peak, hidden_count;
 
 static void read_hidden(void)
 {
-    pml_extra_sample(1, (int64_t[]){hidden, hidden, hidden_count}, (int64_t[]){hidden_peak, hidden, hidden_count});
-    pml_meter_fold_extra(1);
+    pml_stat_columns_sample(1, (int64_t[]){hidden, hidden, hidden_count}, (int64_t[]){hidden_peak, hidden, hidden_count});
+    pml_window_fold_columns(1);
     hidden_peak = hidden;
 }
 
@@ -195,7 +195,7 @@ static void set_hidden(int64_t value)
 
 static int64_t column_of(int c, int line, int column)
 {
-    return pml_linetable_extra(subscriber[0][c].table, line, 1 + 1)->value[column];
+    return pml_line_table_columns(subscriber[0][c].table, line, 1 + 1)->value[column];
 }
 
 /* The reading that begins a sampled line also tells of what came before: that goes to the frame around alone. */
@@ -205,7 +205,7 @@ static void a_sampled_line_does_not_get_what_came_before_it(void)
     fresh(true);
     read_statistics = read_hidden;
     hidden = hidden_peak = hidden_count = 0;
-    struct pml_stack stack = {.depth = 0};
+    struct pml_frame_stack stack = {.depth = 0};
     subscribe(0, 0);
     subscribe(0, 1);
     start(0);
@@ -224,7 +224,7 @@ static void a_sampled_line_does_not_get_what_came_before_it(void)
     CHECK_INT(column_of(1, 5, COUNT), 1);
     CHECK_INT(column_of(0, 3, PEAK), 900);
     CHECK_INT(column_of(0, 3, COUNT), 3);
-    pml_stack_free(&stack);
+    pml_frame_stack_free(&stack);
     unsubscribe_all();
 }
 

@@ -1,6 +1,6 @@
 /* The value over a run: bounded, in order, each point the highest of its stretch. */
 #include "check.h"
-#include "series.h"
+#include "base/series.h"
 
 static struct pml_series series;
 

@@ -1,0 +1,14 @@
+/* Rewriting what a loaded ELF library calls: its GOT slots for one symbol. Linux, 64-bit x86 and Arm.
+ *
+ * Threads: the dynamic linker's own lock is held while a library is searched; a slot is written as one aligned word.
+ */
+#ifndef PML_ELF_GOT_H
+#define PML_ELF_GOT_H
+
+/* Point every slot of `symbol` in libraries whose file name begins with `library` to `replacement`. Returns the number
+ * of slots that now hold it. The first time, `*original` gets the function that the slot led to. */
+int pml_elf_got_patch(const char *library, const char *symbol, void *replacement, void **original);
+/* The same for a symbol whose function is known, which need not be in the global scope. */
+int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original);
+
+#endif

@@ -1,0 +1,34 @@
+/* Segments: from one event of a frame to its next. Opening, closing, and giving each closed one to the profilers that
+ * count its code. Needs the GIL. The caller folds the meter before each call.
+ */
+#ifndef PML_SEGMENT_H
+#define PML_SEGMENT_H
+
+#include "frames/frame_stack.h"
+
+/* Counts the starts of profilers; a segment is recorded only by those that were started before it opened. */
+extern uint64_t pml_recorders_starts;
+/* The device that a segment is charged to when it ends. */
+extern int pml_segment_target_device;
+/* Bytes freed and allocated on each device by the end of the last segment of an outermost profiled call. */
+extern int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
+extern int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
+
+/* True if any profiler of this code records now. */
+bool pml_codes_recorded(const struct pml_code *code);
+/* True if some profiler wants statistics for the next segment of this line. */
+bool pml_segment_wants_sample(const struct pml_code *code, int line);
+
+/* `outer` is the frame around, or NULL; it gets what the frame's window knows of statistics columns and loses now. */
+void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
+/* Record the open segment, and open that of the frame's next line at the same levels. */
+void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
+/* Record the open segment. The frame keeps its window. */
+void pml_segment_close(struct pml_frame *frame);
+/* Which profilers record has changed: which pictures the frame counts for anew. */
+void pml_segment_recount(struct pml_frame *frame);
+void pml_segment_hit(const struct pml_frame *frame);
+/* Record what is open in every frame of a stack for a profiler that stops now. */
+void pml_segment_flush(struct pml_frame_stack *stack, const struct pml_recorder *recorder);
+
+#endif

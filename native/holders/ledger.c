@@ -1,0 +1,456 @@
+/* Who holds what (see ledger.h). */
+#include "holders/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "holders/report_queue.h"
+#include "holders/active_pictures.h"
+#include "holders/owner_bytes.h"
+#include "lock_order.h"
+#include "holders/owned_blocks.h"
+#include "meter/stream_pending.h"
+#include "holders/thread_line.h"
+
+struct device {
+    struct pml_lock lock;
+    struct pml_owned_blocks blocks;
+    uint64_t peaks; /* counts the new maxima of all pictures, from 1 */
+};
+
+static struct device devices[PML_MAX_DEVICES] = {
+    [0 ... PML_MAX_DEVICES - 1] = {.peaks = 1},
+};
+
+PML_READ_MOSTLY static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
+PML_READ_MOSTLY static _Atomic bool following = true;
+PML_READ_MOSTLY static _Atomic bool ending; /* a profiled function ends: what it held goes */
+
+bool pml_ledger_idle(void)
+{
+    return !pml_active_pictures_any() &&
+           atomic_load_explicit(&owning, memory_order_relaxed) == 0;
+}
+
+/* ---- events ---- */
+
+/* An owner's bytes are about to change for the first time since some picture's last maximum. */
+PML_COLD static void publish(int device, struct pml_owner_bytes *owner_bytes)
+{
+    for (uint64_t left = pml_active_pictures_groups(); left;)
+        pml_peak_picture_before_change(pml_active_pictures_next(&left), device, owner_bytes->index, pml_owner_bytes_live(owner_bytes));
+    owner_bytes->published = devices[device].peaks;
+}
+
+static inline void prepare(int device, struct pml_owner_bytes *owner_bytes)
+{
+    if (owner_bytes->published != devices[device].peaks)
+        publish(device, owner_bytes);
+}
+
+static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
+{
+    pml_numbers_add_unshared(&owner_bytes->live, -size);
+    if (atomic_load_explicit(&ending, memory_order_relaxed))
+        pml_numbers_add_unshared(&owner_bytes->ended, size);
+}
+
+/* Bytes of blocks that are not in the table any more. */
+static void release(int device, struct pml_owner_bytes *owner_bytes, int64_t size)
+{
+    prepare(device, owner_bytes);
+    free_bytes(owner_bytes, size);
+}
+
+PML_COLD static void note_blocks(int device, bool there)
+{
+    uint64_t bit = UINT64_C(1) << device;
+    if (there)
+        atomic_fetch_or(&owning, bit);
+    else
+        atomic_fetch_and(&owning, ~bit);
+}
+
+/* After blocks came or went. */
+static inline void update_owned_bit(int device)
+{
+    bool there = devices[device].blocks.used > 0;
+    bool noted = atomic_load_explicit(&owning, memory_order_relaxed) >> device & 1;
+    if (there != noted && (there || !pml_active_pictures_any()))
+        note_blocks(device, there);
+    pml_owned_blocks_give_back_room(&devices[device].blocks);
+}
+
+/* There is no room for the owner's block. What is to be charged in its place: nobody; NULL where nobody has a block. */
+PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner, struct pml_owner_bytes *owner_bytes)
+{
+    struct pml_owned_blocks *blocks = &devices[device].blocks;
+    bool owned = owner != &pml_owners_nobody;
+    if (owned && owner_bytes && pml_owner_bytes_make(device, PML_NOBODY) && pml_owned_blocks_make_room(blocks))
+        return owner_bytes;
+    if (owned)
+        pml_active_pictures_fail(pml_active_pictures_groups());
+    return blocks->capacity ? pml_owner_bytes_of(device, PML_NOBODY) : NULL;
+}
+
+static inline struct pml_owner_bytes *ready(int device, struct pml_owner *owner)
+{
+    int index = pml_owners_number(owner);
+    struct pml_owner_bytes *owner_bytes = index >= 0 ? pml_owner_bytes_make(device, index) : NULL;
+    return owner_bytes && pml_owned_blocks_has_room(&devices[device].blocks) ? owner_bytes : make_ready(device, owner, owner_bytes);
+}
+
+/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's. Written
+ * without branches on what comes: no processor can foresee it. */
+static inline void count_block(int device, const void *pointer, int64_t size, struct pml_owner *owner)
+{
+    struct pml_owned_blocks *blocks = &devices[device].blocks;
+    struct pml_owner_bytes *owner_bytes = ready(device, pointer ? owner : &pml_owners_nobody);
+    if (!owner_bytes)
+        return;
+    struct pml_owned_block *block = pml_owned_blocks_probe(blocks, pointer);
+    int64_t kept = size & -(int64_t)(owner_bytes->index != PML_NOBODY);
+    if (block->pointer == 0 && !kept)
+        return;
+    struct pml_owner_bytes *before = block->pointer ? block->owner_bytes : owner_bytes;
+    prepare(device, before);
+    prepare(device, owner_bytes);
+    free_bytes(before, block->size);
+    pml_numbers_add_unshared(&owner_bytes->live, kept);
+    pml_owned_blocks_set(blocks, block, pointer, kept, owner_bytes);
+}
+
+/* A value of the device, for the pictures of these groups. */
+static void observe_in(uint64_t groups, int device, int64_t value, const struct pml_owner *owner)
+{
+    for (uint64_t left = groups; left;)
+        devices[device].peaks += pml_peak_picture_observe(pml_active_pictures_next(&left), device, value, owner);
+}
+
+static void observe(int device, int64_t value, const struct pml_owner *owner)
+{
+    observe_in(pml_active_pictures_open(), device, value, owner);
+}
+
+void pml_ledger_freed(int device, const void *pointer, int64_t value)
+{
+    count_block(device, pointer, 0, &pml_owners_nobody);
+    update_owned_bit(device);
+    observe(device, value, NULL);
+}
+
+/* A free that the caching allocator puts off until streams are done with the block; its owner holds it until then. */
+static void freed_on_streams(int device, const void *pointer, int64_t size)
+{
+    struct pml_owned_blocks *blocks = &devices[device].blocks;
+    struct pml_owned_block *block = pml_owned_blocks_find(blocks, pointer);
+    bool waits = pml_stream_pending_freed(device, size, block ? block->owner_bytes->index : -1);
+    if (!block)
+        return;
+    if (!(waits && block->size == size))
+        release(device, block->owner_bytes, block->size);
+    pml_owned_blocks_set(blocks, block, pointer, 0, block->owner_bytes);
+    update_owned_bit(device);
+}
+
+void pml_ledger_allocated(int device, const void *pointer, int64_t size, int64_t value)
+{
+    struct pml_owner *owner = pml_active_pictures_any() ? pml_thread_line_owner() : NULL;
+    count_block(device, pointer, size, owner ? owner : &pml_owners_nobody);
+    update_owned_bit(device);
+    observe(device, value, owner);
+}
+
+/* ---- accelerators' reports, and locking ---- */
+
+/* Whether a value this high would be a new maximum. */
+static bool rises(uint64_t groups, int device, int64_t value)
+{
+    for (uint64_t left = groups; left;) {
+        const struct pml_peak *peak = pml_active_pictures_next(&left)->device[device];
+        if (!peak || peak->peak < value)
+            return true;
+    }
+    return false;
+}
+
+/* Some value may be a new maximum: then the blocks of that moment are those of a picture. */
+PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending)
+{
+    for (int i = 0; i < count; i++) {
+        count_block(device, report[i].pointer, report[i].size, report[i].owner);
+        observe_in(groups, device, report[i].allocated + pending, report[i].owner);
+    }
+}
+
+PML_HOT static void count_together(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending,
+                           int64_t highest)
+{
+    for (int i = 0; i < count; i++)
+        count_block(device, report[i].pointer, report[i].size, report[i].owner);
+    for (uint64_t left = groups; left;) {
+        struct pml_series *series = &pml_active_pictures_next(&left)->device[device]->series;
+        bool at_once = pml_series_add_all(series, count, highest);
+        for (int i = 0; i < count && !at_once; i++)
+            pml_series_add(series, report[i].allocated + pending);
+    }
+}
+
+PML_HOT static void count_reports(int device, const struct pml_report *report, int count)
+{
+    int64_t pending = pml_stream_pending_bytes(device);
+    struct pml_meter_events sum;
+    pml_report_queue_sum(report, count, pending, &sum);
+    uint64_t groups = pml_active_pictures_open();
+    if (rises(groups, device, sum.highest[PML_ACTIVE]))
+        count_one_by_one(groups, device, report, count, pending);
+    else
+        count_together(groups, device, report, count, pending, sum.highest[PML_ACTIVE]);
+    update_owned_bit(device);
+    pml_meter_add(device, &sum);
+}
+
+static void lock_alone(int device)
+{
+    pml_lock_order_taken(PML_RANK_DEVICE, device);
+    pml_lock_take(&devices[device].lock);
+}
+
+PML_HOT void pml_ledger_lock(int device)
+{
+    lock_alone(device);
+    if (pml_report_queue_waits(device))
+        pml_report_queue_take(device, count_reports);
+}
+
+void pml_ledger_unlock(int device)
+{
+    pml_lock_give(&devices[device].lock);
+    pml_lock_order_given(PML_RANK_DEVICE, device);
+}
+
+void pml_ledger_catch_up(void)
+{
+    for (int d = 1; d < pml_meter_devices(); d++)
+        if (pml_report_queue_waits(d)) {
+            pml_ledger_lock(d);
+            pml_ledger_unlock(d);
+        }
+}
+
+PML_HOT void pml_ledger_fold(void)
+{
+    int devices = pml_meter_devices();
+    if (pml_meter_unfolded(PML_CPU))
+        pml_window_fold_device(PML_CPU);
+    for (int d = 1; d < devices; d++)
+        if (pml_report_queue_waits(d) || pml_meter_unfolded(d)) {
+            pml_ledger_lock(d);
+            pml_window_fold_device(d);
+            pml_ledger_unlock(d);
+        }
+}
+
+/* Blocks may wait for streams, and which is told to this thread alone. */
+PML_COLD static void count_now(int device, const struct pml_report *report)
+{
+    pml_ledger_lock(device);
+    if (report->size < 0)
+        freed_on_streams(device, report->pointer, -report->size);
+    else
+        pml_stream_pending_allocated();
+    struct pml_meter_events sum;
+    pml_report_queue_sum(report, 1, pml_stream_pending_bytes(device), &sum);
+    int64_t value = sum.level[PML_ACTIVE];
+    pml_meter_add(device, &sum);
+    if (report->size < 0)
+        observe(device, value, NULL);
+    else
+        pml_ledger_allocated(device, report->pointer, report->size, value);
+    pml_ledger_unlock(device);
+}
+
+PML_HOT void pml_ledger_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved)
+{
+    if (pml_stream_pending_in_use()) {
+        count_now(device, &(struct pml_report){pointer, size, allocated, reserved, NULL});
+        return;
+    }
+    bool owned = size > 0 && pml_active_pictures_any();
+    while (!pml_report_queue_add(device, pointer, size, allocated, reserved, owned)) {
+        pml_ledger_lock(device);
+        pml_ledger_unlock(device);
+    }
+}
+
+/* ---- values without blocks ---- */
+
+static enum pml_metric metric_of(int device)
+{
+    return device == PML_CPU ? PML_ALLOCATED : PML_ACTIVE;
+}
+
+static bool followed(int device)
+{
+    return device == PML_CPU || atomic_load_explicit(&following, memory_order_relaxed);
+}
+
+/* What is known of an owner; NULL if it never held anything. */
+static struct pml_owner_bytes *owner_bytes_of(int device, const struct pml_owner *owner)
+{
+    int index = atomic_load_explicit(&owner->index, memory_order_relaxed);
+    return index >= 0 ? pml_owner_bytes_of(device, index) : NULL;
+}
+
+int64_t pml_ledger_begin_line(int device, const struct pml_owner *owner)
+{
+    if (!followed(device))
+        return -1;
+    struct pml_owner_bytes *owner_bytes = owner_bytes_of(device, owner);
+    if (owner_bytes)
+        owner_bytes->ended_before = atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed);
+    return pml_owner_bytes_live(owner_bytes);
+}
+
+static int64_t ended_since(const struct pml_owner_bytes *owner_bytes)
+{
+    return owner_bytes ? atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed) - owner_bytes->ended_before : 0;
+}
+
+void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended)
+{
+    unsigned i = code ? (unsigned)line - (unsigned)code->owner_line : 0;
+    const struct pml_owner *owner = code && i < (unsigned)code->owners ? code->owner[i] : NULL;
+    *live = followed(device) ? 0 : -1;
+    *ended = 0;
+    pml_ledger_lock(device);
+    for (; owner && *live >= 0; owner = owner->next) {
+        const struct pml_owner_bytes *owner_bytes = owner_bytes_of(device, owner);
+        *live += pml_owner_bytes_live(owner_bytes);
+        *ended += ended_since(owner_bytes);
+    }
+    pml_ledger_unlock(device);
+}
+
+void pml_ledger_set_ending(bool now)
+{
+    if (atomic_load_explicit(&ending, memory_order_relaxed) == now)
+        return;
+    pml_ledger_catch_up();
+    atomic_store_explicit(&ending, now, memory_order_relaxed);
+}
+
+void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value)
+{
+    pml_ledger_lock(device);
+    pml_meter_adjust(device, metric, value);
+    if (metric == metric_of(device) && followed(device))
+        observe(device, value, pml_thread_line_owner());
+    pml_ledger_unlock(device);
+}
+
+/* A block that waited for streams is active no more. The device is locked. */
+static void released(int device, int index, int64_t size)
+{
+    struct pml_owner_bytes *owner_bytes = index >= 0 ? pml_owner_bytes_of(device, index) : NULL;
+    if (owner_bytes)
+        release(device, owner_bytes, size);
+}
+
+void pml_ledger_correct_pending(int device, int64_t pending)
+{
+    pml_ledger_lock(device);
+    pml_stream_pending_correct(device, pending, released);
+    pml_ledger_unlock(device);
+}
+
+void pml_ledger_event_done(const void *event)
+{
+    struct pml_stream_pending_end end = pml_stream_pending_done(event);
+    if (end.device <= 0)
+        return;
+    struct pml_levels now;
+    pml_ledger_lock(end.device);
+    released(end.device, end.index, end.size);
+    pml_meter_read(end.device, &now);
+    int64_t value = now.level[PML_ALLOCATED] + pml_stream_pending_bytes(end.device);
+    pml_meter_adjust(end.device, PML_ACTIVE, value);
+    observe(end.device, value, NULL);
+    pml_ledger_unlock(end.device);
+}
+
+static void drop_blocks(int device)
+{
+    note_blocks(device, false);
+    pml_owned_blocks_clear(&devices[device].blocks);
+    pml_stream_pending_forget_owners(device);
+    for (int i = pml_owner_bytes_end(device) - 1; i >= 0; i--) {
+        struct pml_owner_bytes *owner_bytes = pml_owner_bytes_of(device, i);
+        if (pml_owner_bytes_live(owner_bytes))
+            release(device, owner_bytes, owner_bytes->live);
+    }
+}
+
+void pml_ledger_follow_accelerators(bool follow)
+{
+    atomic_store(&following, follow);
+    for (int d = 1; d < PML_MAX_DEVICES; d++) {
+        pml_ledger_lock(d);
+        drop_blocks(d);
+        pml_ledger_unlock(d);
+    }
+}
+
+void pml_ledger_observe_now(struct pml_peak_picture *picture)
+{
+    const struct pml_owner *owner = pml_thread_line_owner();
+    for (int d = 0; d < pml_meter_devices(); d++) {
+        if (!pml_meter_used(d) || !followed(d))
+            continue;
+        struct pml_levels now;
+        pml_ledger_lock(d);
+        pml_meter_read(d, &now);
+        const struct pml_peak *peak = picture->device[d];
+        int64_t value = now.level[metric_of(d)];
+        if (!peak || value > peak->peak) /* else a function that begins is no event */
+            observe_in(UINT64_C(1) << picture->group, d, value, owner);
+        pml_ledger_unlock(d);
+    }
+}
+
+/* ---- going away, forks ---- */
+
+void pml_charge_forget_code(struct pml_code *code)
+{
+    if (!code->owner)
+        return;
+    pml_ledger_lock_all();
+    pml_owners_forget_code(code);
+    pml_ledger_unlock_all();
+}
+
+void pml_ledger_lock_all(void)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        lock_alone(d);
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        pml_report_queue_shut(d, count_reports); /* no report names an owner that goes away */
+}
+
+void pml_ledger_unlock_all(void)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        update_owned_bit(d);
+    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--) {
+        pml_report_queue_open(d);
+        pml_ledger_unlock(d);
+    }
+}
+
+void pml_ledger_reset(void)
+{
+    pml_ledger_lock_all();
+    for (int d = 0; d < PML_MAX_DEVICES; d++)
+        drop_blocks(d);
+    pml_ledger_unlock_all();
+}

@@ -1,0 +1,421 @@
+/* The trace function (PyEval_SetTrace): one hook a thread, above whatever tracer was there.
+ *
+ * Ownership: the thread's state dict owns the hook; while installed, the interpreter holds one more reference. The hook
+ * owns the tracer below it. Frames are never kept, only compared by address.
+ * It never raises, creates no Python object and calls no Python on a LINE event, except where PyTorch's statistics must
+ * be read (statistics.c).
+ */
+#include "cpython/state.h"
+
+#include "holders/ledger.h"
+
+static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
+
+/* ---- events ---- */
+
+static void close_segment(PmlHook *hook, struct pml_frame *top)
+{
+    pml_statistics_sync(hook->state, top->sampled);
+    pml_segment_close(top);
+}
+
+static struct pml_frame *frame_around(const PmlHook *hook)
+{
+    return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
+}
+
+PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+    if (!top || top->id != frame)
+        return;
+    int line = PyFrame_GetLineNumber(frame);
+    bool again = top->raised && line == top->line;
+    bool first = top->entered && line == top->line; /* a function of one line: its entry is no run of that line */
+    top->raised = top->entered = false;
+    if (first)
+        pml_segment_hit(top);
+    if (line < 0 || again || first)
+        return;
+    bool sample = pml_segment_wants_sample(top->code, line);
+    pml_statistics_sync(hook->state, sample || top->sampled);
+    pml_segment_next(top, line, sample, frame_around(hook));
+}
+
+/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it. */
+static void on_exception(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+    if (top && top->id == frame)
+        top->raised = true;
+}
+
+static void count_call(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->recording)
+            code->subscriber[i]->calls++;
+}
+
+PML_COLD static void fail_recorders(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        code->subscriber[i]->recorder->failed = true;
+}
+
+/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no memory. */
+static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
+{
+    bool sample = pml_segment_wants_sample(code, line);
+    pml_statistics_sync(hook->state, sample);
+    struct pml_frame *outer = pml_frame_stack_top(&hook->stack);
+    struct pml_frame *top = pml_frame_stack_push(&hook->stack, frame, code);
+    if (!top) {
+        fail_recorders(code);
+        return NULL;
+    }
+    pml_codes_retain(code);
+    pml_segment_open(top, line, sample, outer);
+    return top;
+}
+
+static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int first_line)
+{
+    int stale = pml_frame_stack_find(&hook->stack, frame);
+    if (stale >= 0) /* its RETURN was lost */
+        pml_frame_stack_cut(&hook->stack, stale);
+    int line = PyFrame_GetLineNumber(frame);
+    bool entered = line == first_line;
+    if (entered)
+        count_call(code);
+    struct pml_frame *top = open_frame(hook, frame, code, line);
+    if (top)
+        top->entered = entered;
+}
+
+PML_HOT static void on_call(PmlHook *hook, PyFrameObject *frame)
+{
+    PyCodeObject *object = PyFrame_GetCode(frame);
+    struct pml_code *code = pml_codes_find(object);
+    if (code && pml_codes_recorded(code))
+        call_recorded(hook, frame, code, object->co_firstlineno);
+    Py_DECREF(object); /* the frame holds it */
+}
+
+PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
+{
+    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
+    if (!top)
+        return;
+    if (top->id != frame) {
+        int index = pml_frame_stack_find(&hook->stack, frame);
+        if (index < 0)
+            return;
+        pml_frame_stack_cut(&hook->stack, index + 1);
+        top = pml_frame_stack_top(&hook->stack);
+    }
+    close_segment(hook, top);
+    pml_frame_stack_pop(&hook->stack);
+    pml_ledger_set_ending(true);
+}
+
+/* ---- installing ---- */
+
+/* On the calling thread. */
+static bool installed(const PmlHook *hook)
+{
+    return pml_compat_trace_object(PyThreadState_Get()) == (const PyObject *)hook;
+}
+
+static void set_below(PmlHook *hook, Py_tracefunc function, PyObject *object)
+{
+    PyObject *old = hook->below_object;
+    hook->below = function;
+    hook->below_object = Py_XNewRef(object);
+    Py_XDECREF(old);
+}
+
+void pml_hook_install(PmlHook *hook)
+{
+    if (!installed(hook))
+        set_below(hook, pml_compat_trace_function(hook->python_thread), pml_compat_trace_object(hook->python_thread));
+    PyEval_SetTrace(trace, (PyObject *)hook);
+}
+
+static void take_down(PmlHook *hook)
+{
+    if (installed(hook))
+        PyEval_SetTrace(hook->below, hook->below_object);
+    set_below(hook, NULL, NULL);
+    pml_frame_stack_cut(&hook->stack, 0);
+    hook->adopted = false;
+}
+
+static void leave(PmlHook *hook, int entries)
+{
+    pml_ledger_set_ending(false);
+    if (hook->depth == 0)
+        return;
+    if (pml_hook_displaced(hook))
+        pml_recorders_interrupt(hook->state);
+    hook->depth = hook->depth > entries ? hook->depth - entries : 0;
+    if (hook->depth == 0)
+        take_down(hook);
+}
+
+/* What another thread decided for this one is done here. True if the hook is gone. */
+PML_COLD static bool catch_up(PmlHook *hook)
+{
+    int entries = hook->leaving;
+    hook->leaving = 0;
+    if (hook->adopted && hook->state->enabled == 0) {
+        hook->adopted = false;
+        entries++;
+    }
+    if (entries)
+        leave(hook, entries);
+    return hook->depth == 0;
+}
+
+/* The tracer below may have replaced or removed itself: what it left is below us from now on. */
+static void stay_on_top(PmlHook *hook)
+{
+    if (installed(hook) || hook->depth == 0)
+        return;
+    struct pml_compat_exception pending = pml_compat_exception_take();
+    pml_hook_install(hook);
+    pml_compat_exception_put(pending);
+}
+
+PML_COLD static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
+{
+    PyObject *object = Py_XNewRef(hook->below_object);
+    int result = hook->below(object, frame, what, arg);
+    stay_on_top(hook);
+    Py_XDECREF(object);
+    return result;
+}
+
+PML_HOT static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+{
+    PmlHook *hook = (PmlHook *)self;
+    if ((hook->leaving || hook->adopted) && catch_up(hook)) {
+        Py_tracefunc next = pml_compat_trace_function(hook->python_thread);
+        return next ? next(pml_compat_trace_object(hook->python_thread), frame, what, arg) : 0;
+    }
+    pml_ledger_set_ending(false);
+    switch (what) {
+    case PyTrace_LINE: on_line(hook, frame); break;
+    case PyTrace_CALL: on_call(hook, frame); break;
+    case PyTrace_RETURN: on_return(hook, frame); break;
+    case PyTrace_EXCEPTION: on_exception(hook, frame); break;
+    default: break;
+    }
+    return hook->below ? call_below(hook, frame, what, arg) : 0;
+}
+
+/* ---- the Python object ---- */
+
+static PmlHook *hook_new(struct pml_state *state)
+{
+    PmlHook *hook = (PmlHook *)state->hook_type->tp_alloc(state->hook_type, 0);
+    if (!hook)
+        return NULL;
+    hook->state = state;
+    hook->python_thread = PyThreadState_Get();
+    hook->thread = hook->python_thread->thread_id;
+    hook->next = state->hooks;
+    state->hooks = hook;
+    return hook;
+}
+
+static PmlHook *find_hook(struct pml_state *state)
+{
+    PyObject *dict = PyThreadState_GetDict();
+    if (!dict) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread has no Python state to trace");
+        return NULL;
+    }
+    PyObject *hook = PyDict_GetItemWithError(dict, state->hook_key);
+    if (hook || PyErr_Occurred())
+        return (PmlHook *)hook;
+    PmlHook *fresh = hook_new(state);
+    if (fresh && PyDict_SetItem(dict, state->hook_key, (PyObject *)fresh) < 0)
+        Py_CLEAR(fresh);
+    Py_XDECREF(fresh);
+    return fresh;
+}
+
+static uint64_t hooks_gone; /* as hooks go away, what threads remember of them is void */
+
+/* This thread's hook, borrowed from the thread's state. */
+static PmlHook *hook_of_thread(struct pml_state *state)
+{
+    static _Thread_local struct {
+        PmlHook *hook;
+        uint64_t gone;
+    } known;
+    if (!known.hook || known.gone != hooks_gone || known.hook->python_thread != PyThreadState_Get()) {
+        known.hook = find_hook(state);
+        known.gone = hooks_gone;
+    }
+    return known.hook;
+}
+
+/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost one of
+ * the others is brought to the line that it stands on. `frame` is where the thread is. */
+PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
+{
+    int found = 0;
+    PyFrameObject *at = (PyFrameObject *)Py_XNewRef((PyObject *)frame);
+    while (at && found == 0) {
+        found = pml_frame_stack_find(&hook->stack, at) + 1;
+        if (found) {
+            pml_frame_stack_cut(&hook->stack, found);
+            if (at != frame && PyFrame_GetLineNumber(at) != hook->stack.frame[found - 1]->line)
+                on_line(hook, at);
+        }
+        PyFrameObject *back = PyFrame_GetBack(at);
+        Py_DECREF(at);
+        at = back;
+    }
+    Py_XDECREF(at);
+    if (!found)
+        pml_frame_stack_cut(&hook->stack, 0);
+}
+
+/* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
+ * `sys.settrace(None)` or a failing Python tracer removed is armed again; another tracer's place is not taken. */
+PyObject *pml_hook_enter(struct pml_state *state)
+{
+    PmlHook *hook = hook_of_thread(state);
+    if (!hook)
+        return NULL;
+    bool lost = hook->depth > 0 && !pml_compat_trace_function(hook->python_thread);
+    if (lost) {
+        pml_recorders_interrupt(state);
+        resynchronise(hook, PyEval_GetFrame());
+    }
+    if (hook->depth++ == 0 || lost)
+        pml_hook_install(hook);
+    return Py_NewRef((PyObject *)hook);
+}
+
+int pml_hook_adopt(struct pml_state *state)
+{
+    PmlHook *hook = hook_of_thread(state);
+    if (!hook)
+        return -1;
+    if (hook->adopted)
+        return 0;
+    hook->adopted = true;
+    if (hook->depth++ == 0)
+        pml_hook_install(hook);
+    return 0;
+}
+
+bool pml_hook_displaced(const PmlHook *hook)
+{
+    return hook->depth > 0 && pml_hook_is_here(hook) && !installed(hook);
+}
+
+void pml_hook_after_fork(struct pml_state *state)
+{
+    pml_window_forget_all();
+    for (PmlHook *hook = state->hooks; hook; hook = hook->next) {
+        bool own = installed(hook);
+        for (int i = 0; i < hook->stack.depth; i++)
+            hook->stack.frame[i]->window.next = hook->stack.frame[i]->window.prev = &hook->stack.frame[i]->window;
+        hook->depth = hook->leaving = 0;
+        if (own)
+            take_down(hook);
+        else
+            pml_frame_stack_cut(&hook->stack, 0);
+    }
+}
+
+/* From another thread it takes effect at the hook's next event. */
+void pml_hook_leave(PmlHook *hook)
+{
+    if (pml_hook_is_here(hook))
+        leave(hook, 1);
+    else
+        hook->leaving++;
+}
+
+static int event_of(PyObject *name)
+{
+    static const char *const names[] = {"call", "exception", "line", "return"};
+    static const int events[] = {PyTrace_CALL, PyTrace_EXCEPTION, PyTrace_LINE, PyTrace_RETURN};
+    for (int i = 0; i < 4; i++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
+            return events[i];
+    return -1;
+}
+
+/* Called as a Python trace function, when a program takes `sys.gettrace()` away and puts it back with `sys.settrace`:
+ * the C trace function takes its place again. */
+static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PmlHook *hook = (PmlHook *)self;
+    PyObject *frame, *event, *arg;
+    if (!PyArg_ParseTuple(args, "O!OO:trace", &PyFrame_Type, &frame, &event, &arg))
+        return NULL;
+    if (hook->depth == 0 || !pml_hook_is_here(hook)) {
+        PyEval_SetTrace(NULL, NULL);
+        Py_RETURN_NONE;
+    }
+    resynchronise(hook, (PyFrameObject *)frame);
+    PyEval_SetTrace(trace, self);
+    int what = event_of(event);
+    if (what >= 0 && trace(self, (PyFrameObject *)frame, what, arg) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static int hook_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((PmlHook *)self)->below_object);
+    return 0;
+}
+
+static int hook_clear(PyObject *self)
+{
+    Py_CLEAR(((PmlHook *)self)->below_object);
+    ((PmlHook *)self)->below = NULL;
+    return 0;
+}
+
+static void hook_dealloc(PyObject *self)
+{
+    PmlHook *hook = (PmlHook *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    hooks_gone++;
+    for (PmlHook **link = &hook->state->hooks; *link; link = &(*link)->next)
+        if (*link == hook) {
+            *link = hook->next;
+            break;
+        }
+    hook_clear(self);
+    pml_frame_stack_free(&hook->stack);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot hook_slots[] = {
+    {Py_tp_doc, "One thread's trace hook."},
+    {Py_tp_call, hook_call},
+    {Py_tp_traverse, hook_traverse},
+    {Py_tp_clear, hook_clear},
+    {Py_tp_dealloc, hook_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pml_hook_spec = {
+    .name = "pytorch_memlab_c._native.Hook",
+    .basicsize = sizeof(PmlHook),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = hook_slots,
+};

@@ -1,0 +1,156 @@
+/* The type Holders: who holds each device's memory at the highest moment of one profiler, or of a group of profilers
+ * that share it. Its figures are plain tuples; a code object is given by its id.
+ *
+ * Ownership: tracers own the Holders they record for. Needs the GIL.
+ */
+#include "cpython/state.h"
+
+#include <stdlib.h>
+
+#include "holders/failures.h"
+
+static PyObject *holders_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":Holders", names))
+        return NULL;
+    PmlHolders *self = (PmlHolders *)type->tp_alloc(type, 0);
+    if (self)
+        self->picture.group = -1;
+    return (PyObject *)self;
+}
+
+static PyObject *holder_tuple(const struct pml_holder *holder)
+{
+    return Py_BuildValue("(KiiL)", (unsigned long long)(uintptr_t)holder->code, holder->line, (int)holder->kind,
+                         (long long)holder->bytes);
+}
+
+static PyObject *holder_list(const struct pml_holder_list *holders)
+{
+    PyObject *list = PyList_New(holders->count);
+    for (int i = 0; list && i < holders->count; i++) {
+        PyObject *holder = holder_tuple(&holders->holder[i]);
+        if (holder)
+            PyList_SET_ITEM(list, i, holder);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *series_list(const struct pml_series *series)
+{
+    PyObject *list = PyList_New(series->used);
+    for (int i = 0; list && i < series->used; i++) {
+        PyObject *value = PyLong_FromLongLong(series->value[i]);
+        if (value)
+            PyList_SET_ITEM(list, i, value);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *peak_tuple(int slot, const struct pml_peak *peak)
+{
+    PyObject *at = holder_tuple(&peak->at);
+    PyObject *holders = at ? holder_list(&peak->list) : NULL;
+    PyObject *series = holders ? series_list(&peak->series) : NULL;
+    if (series)
+        return Py_BuildValue("(iLNNLN)", slot, (long long)peak->peak, at, holders, (long long)peak->series.step, series);
+    Py_XDECREF(at);
+    Py_XDECREF(holders);
+    return NULL;
+}
+
+static int append_peak(PyObject *list, struct pml_peak_picture *picture, int slot)
+{
+    struct pml_peak copy;
+    if (!pml_picture_recording_copy(picture, slot, &copy))
+        return 0;
+    PyObject *tuple = peak_tuple(slot, &copy);
+    free(copy.list.holder);
+    int result = tuple ? PyList_Append(list, tuple) : -1;
+    Py_XDECREF(tuple);
+    return result;
+}
+
+static PyObject *holders_snapshot(PyObject *self, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    for (int slot = 0; list && slot < PML_MAX_DEVICES; slot++)
+        if (append_peak(list, &((PmlHolders *)self)->picture, slot) < 0)
+            Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *failure_tuple(const struct pml_failure *failure)
+{
+    PyObject *at = holder_tuple(&failure->at);
+    PyObject *holders = at ? holder_list(&failure->list) : NULL;
+    if (holders)
+        return Py_BuildValue("(iLLLLLLNN)", failure->device, (long long)failure->asked, (long long)failure->allocated,
+                             (long long)failure->active, (long long)failure->reserved, (long long)failure->unused,
+                             (long long)failure->total, at, holders);
+    Py_XDECREF(at);
+    return NULL;
+}
+
+static PyObject *holders_failures(PyObject *self, PyObject *unused)
+{
+    const struct pml_peak_picture *picture = &((PmlHolders *)self)->picture;
+    PyObject *list = PyList_New(0);
+    struct pml_failure failure;
+    for (int i = 0; list && pml_failures_get(picture, i, &failure); i++) {
+        PyObject *tuple = failure_tuple(&failure);
+        if (!tuple || PyList_Append(list, tuple) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(tuple);
+    }
+    return list ? Py_BuildValue("(iN)", pml_failures_count(picture), list) : NULL;
+}
+
+static PyObject *holders_failed(PyObject *self, void *unused)
+{
+    return PyBool_FromLong(((PmlHolders *)self)->picture.failed);
+}
+
+static void holders_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    pml_picture_recording_clear(&((PmlHolders *)self)->picture);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef holders_methods[] = {
+    {"snapshot", holders_snapshot, METH_NOARGS,
+     "snapshot() -> [(slot, peak, line at the peak, holders, events a point, values over the run)]; a line is (id of its "
+     "code object or 0, line, kind, bytes), kind 0 by the line itself, 1 in backward, 2 autograd with several lines."},
+    {"failures", holders_failures, METH_NOARGS,
+     "failures() -> (how many, [(slot, asked, allocated, active, reserved, unused, total, line, holders)]): allocations "
+     "that failed, the first ones in full."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef holders_getset[] = {
+    {"failed", holders_failed, NULL, "True if memory ran out, or more than 64 profilers record: incomplete.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot holders_slots[] = {
+    {Py_tp_doc, "Holders(): who holds the peak, for the tracers that share it."},
+    {Py_tp_new, holders_new},
+    {Py_tp_methods, holders_methods},
+    {Py_tp_getset, holders_getset},
+    {Py_tp_dealloc, holders_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pml_holders_type_spec = {
+    .name = "pytorch_memlab_c._native.Holders",
+    .basicsize = sizeof(PmlHolders),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = holders_slots,
+};

@@ -1,0 +1,137 @@
+/* The type PeakWindow: the peak of each device between `open` and `close`, read at any time.
+ *
+ * A window that stands alone in the meter's list: it may overlap others in any way, on any thread. Closing freezes its
+ * figures; so does a fork, for the child. Needs the GIL.
+ */
+#include "cpython/state.h"
+
+typedef struct {
+    PyObject_HEAD
+    struct pml_state *state; /* the type keeps it alive */
+    struct pml_window window;
+    int64_t last[PML_MAX_DEVICES][PML_METRICS]; /* levels when it was closed */
+} PmlPeakWindow;
+
+static PyObject *window_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":PeakWindow", names))
+        return NULL;
+    PmlPeakWindow *self = (PmlPeakWindow *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->state = PyType_GetModuleState(type);
+    self->window.next = self->window.prev = &self->window;
+    return (PyObject *)self;
+}
+
+/* Linked is open: a fork closes the child's windows by unlinking them. */
+static bool is_open(const PmlPeakWindow *self)
+{
+    return self->window.next != &self->window;
+}
+
+static void read_levels(int64_t last[PML_MAX_DEVICES][PML_METRICS])
+{
+    for (int d = 0; d < pml_meter_devices(); d++) {
+        struct pml_levels now;
+        pml_meter_read(d, &now);
+        for (int m = 0; m < PML_METRICS; m++)
+            last[d][m] = now.level[m];
+    }
+}
+
+static PyObject *window_open(PyObject *object, PyObject *unused)
+{
+    PmlPeakWindow *self = (PmlPeakWindow *)object;
+    pml_statistics_sync(self->state, false);
+    if (is_open(self)) /* asked after settling, which may let another thread run */
+        return PyErr_Format(PyExc_RuntimeError, "this window is open already");
+    pml_window_restart(&self->window);
+    pml_window_link(&self->window);
+    read_levels(self->last);
+    Py_RETURN_NONE;
+}
+
+static PyObject *window_close(PyObject *object, PyObject *unused)
+{
+    PmlPeakWindow *self = (PmlPeakWindow *)object;
+    pml_statistics_sync(self->state, false);
+    if (is_open(self))
+        read_levels(self->last);
+    pml_window_unlink(&self->window);
+    Py_RETURN_NONE;
+}
+
+/* What came between the fold and the reading is in the levels only. */
+static int64_t peak_of(const struct pml_span *span, int metric, const int64_t last[PML_METRICS])
+{
+    return span->peak[metric] > last[metric] ? span->peak[metric] : last[metric];
+}
+
+static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
+{
+    static const struct pml_span nothing;
+    const struct pml_span *span = slot < self->window.devices ? &self->window.span[slot] : &nothing;
+    const int64_t *last = self->last[slot];
+    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start.level[PML_ACTIVE], (long long)span->start.level[PML_ALLOCATED],
+                         (long long)span->start.level[PML_RESERVED], (long long)peak_of(span, PML_ACTIVE, last),
+                         (long long)peak_of(span, PML_ALLOCATED, last), (long long)peak_of(span, PML_RESERVED, last),
+                         (long long)last[PML_ACTIVE], (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
+}
+
+static PyObject *window_figures(PyObject *object, PyObject *device)
+{
+    PmlPeakWindow *self = (PmlPeakWindow *)object;
+    int slot = pml_arguments_slot(device);
+    if (slot < 0)
+        return NULL;
+    if (is_open(self))
+        pml_statistics_sync(self->state, false);
+    if (is_open(self))
+        read_levels(self->last);
+    return figures_tuple(self, slot);
+}
+
+static PyObject *window_is_open(PyObject *self, void *unused)
+{
+    return PyBool_FromLong(is_open((PmlPeakWindow *)self));
+}
+
+static void window_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    pml_window_unlink(&((PmlPeakWindow *)self)->window);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef window_methods[] = {
+    {"open", window_open, METH_NOARGS, "Begin anew from the levels of this moment."},
+    {"close", window_close, METH_NOARGS, "Freeze the figures; does nothing the second time."},
+    {"figures", window_figures, METH_O,
+     "figures(slot) -> bytes: active, allocated, reserved at the start; the same at their peaks; the same now, or when "
+     "it was closed."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef window_getset[] = {
+    {"is_open", window_is_open, NULL, "True between open and close.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot window_slots[] = {
+    {Py_tp_doc, "PeakWindow(): the peaks of all devices between open and close."},
+    {Py_tp_new, window_new},
+    {Py_tp_methods, window_methods},
+    {Py_tp_getset, window_getset},
+    {Py_tp_dealloc, window_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pml_peak_window_spec = {
+    .name = "pytorch_memlab_c._native.PeakWindow",
+    .basicsize = sizeof(PmlPeakWindow),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = window_slots,
+};

@@ -1,0 +1,469 @@
+/* The type Tracer: one profiler's code objects and counters; start, stop, snapshot.
+ *
+ * Ownership: a tracer owns its subscribers and line tables and keeps its code objects alive; the code map only points
+ * to them, and is told before they go. Needs the GIL.
+ */
+#include "cpython/state.h"
+
+#include <stdlib.h>
+
+#include "meter/stat_columns.h"
+#include "holders/ledger.h"
+#include "saved/saved_tables.h"
+
+#define MOST_LINES 1000000
+
+static Py_ssize_t index_of(const PmlTracer *tracer, PyObject *code)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++)
+        if (PyList_GET_ITEM(tracer->codes, i) == code)
+            return i;
+    return -1;
+}
+
+static void subscriber_free(PyObject *code, struct pml_subscriber *sub)
+{
+    pml_saved_tables_lock();
+    pml_codes_unsubscribe(code, sub);
+    pml_saved_tables_unlock();
+    pml_line_table_free(sub->table);
+    pml_saved_tables_release(sub->saved);
+    free(sub);
+}
+
+static bool subscribe(PyObject *code, struct pml_subscriber *sub)
+{
+    pml_saved_tables_lock();
+    bool done = pml_codes_subscribe(code, sub);
+    pml_saved_tables_unlock();
+    return done;
+}
+
+static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, int first, int last)
+{
+    struct pml_recorder *recorder = &tracer->recorder;
+    struct pml_subscriber *sub = calloc(1, sizeof *sub);
+    if (!sub)
+        return NULL;
+    sub->recorder = recorder;
+    sub->table = pml_line_table_new(first, last, recorder->stat_columns, recorder->stat_column_ids);
+    if (recorder->saved_group)
+        sub->saved = pml_saved_tables_new(first, last, recorder->saved_group);
+    if (sub->table && !sub->saved == !recorder->saved_group && subscribe(code, sub))
+        return sub;
+    pml_line_table_free(sub->table);
+    pml_saved_tables_release(sub->saved);
+    free(sub);
+    return NULL;
+}
+
+static int append_subscriber(PmlTracer *tracer, PyObject *code, int first, int last)
+{
+    Py_ssize_t count = PyList_GET_SIZE(tracer->codes);
+    struct pml_subscriber **grown = realloc(tracer->subscriber, (size_t)(count + 1) * sizeof *grown);
+    if (grown)
+        tracer->subscriber = grown;
+    struct pml_subscriber *sub = grown ? subscriber_new(tracer, code, first, last) : NULL;
+    if (!sub) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (PyList_Append(tracer->codes, code) < 0) {
+        subscriber_free(code, sub);
+        return -1;
+    }
+    grown[count] = sub;
+    return 0;
+}
+
+static PyObject *tracer_add_code(PyObject *self, PyObject *args)
+{
+    PmlTracer *tracer = (PmlTracer *)self;
+    PyObject *code;
+    int first, last;
+    if (!PyArg_ParseTuple(args, "O!ii:add_code", &PyCode_Type, &code, &first, &last))
+        return NULL;
+    if (last < first || (int64_t)last - first >= MOST_LINES)
+        return PyErr_Format(PyExc_ValueError, "lines %d to %d: a code object may span at most %d lines", first, last,
+                            MOST_LINES);
+    if (index_of(tracer, code) >= 0)
+        Py_RETURN_FALSE;
+    if (append_subscriber(tracer, code, first, last) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
+}
+
+/* Which profilers record has changed, or since when. */
+static void regroup(const PmlTracer *tracer)
+{
+    pml_codes_regroup();
+    for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next)
+        for (int i = 0; i < hook->stack.depth; i++)
+            pml_segment_recount(hook->stack.frame[i]);
+}
+
+static void record(PmlTracer *tracer, bool recording)
+{
+    struct pml_recorder *recorder = &tracer->recorder;
+    if (recorder->recording == recording)
+        return;
+    if (recorder->picture && recording)
+        pml_picture_recording_start(recorder->picture);
+    else if (recorder->picture)
+        pml_picture_recording_stop(recorder->picture);
+    recorder->recording = recording;
+    if (recording)
+        recorder->started = ++pml_recorders_starts;
+    regroup(tracer);
+}
+
+static void start(PmlTracer *tracer)
+{
+    if (tracer->recorder.recording)
+        return;
+    pml_statistics_sync(tracer->state, tracer->recorder.stat_columns != 0);
+    record(tracer, true);
+}
+
+static void stop(PmlTracer *tracer)
+{
+    if (!tracer->recorder.recording)
+        return;
+    pml_statistics_sync(tracer->state, tracer->recorder.stat_columns != 0);
+    for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next) {
+        tracer->recorder.interrupted |= pml_hook_displaced(hook);
+        pml_segment_flush(&hook->stack, &tracer->recorder);
+    }
+    record(tracer, false);
+}
+
+void pml_tracer_enter(PmlTracer *tracer)
+{
+    if (tracer->entries++ == 0)
+        start(tracer);
+    tracer->state->enabled++;
+}
+
+void pml_tracer_leave(PmlTracer *tracer)
+{
+    if (--tracer->entries == 0)
+        stop(tracer);
+    tracer->state->enabled--;
+}
+
+static PyObject *tracer_start(PyObject *self, PyObject *unused)
+{
+    start((PmlTracer *)self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tracer_stop(PyObject *self, PyObject *unused)
+{
+    stop((PmlTracer *)self);
+    Py_RETURN_NONE;
+}
+
+static void clear_counters(PmlTracer *tracer)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++) {
+        pml_line_table_clear(tracer->subscriber[i]->table);
+        if (tracer->subscriber[i]->saved)
+            pml_saved_tables_clear(tracer->subscriber[i]->saved);
+        tracer->subscriber[i]->calls = 0;
+    }
+    tracer->recorder.failed = tracer->recorder.interrupted = false;
+    tracer->recorder.started = ++pml_recorders_starts;
+    if (tracer->recorder.picture) {
+        pml_picture_recording_clear(tracer->recorder.picture);
+        regroup(tracer);
+    }
+}
+
+static PyObject *tracer_clear_counters(PyObject *self, PyObject *unused)
+{
+    clear_counters((PmlTracer *)self);
+    Py_RETURN_NONE;
+}
+
+/* ---- snapshot: plain tuples ---- */
+
+static PyObject *stat_values_tuple(const struct pml_line_table *table, const struct pml_line_columns *stat_values)
+{
+    if (!stat_values)
+        Py_RETURN_NONE;
+    PyObject *tuple = PyTuple_New(table->stat_columns);
+    for (int i = 0; tuple && i < table->stat_columns; i++) {
+        PyObject *value = PyLong_FromLongLong(stat_values->value[i]);
+        if (!value)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, value);
+    }
+    return tuple;
+}
+
+static PyObject *net_later_max(const struct pml_line_stats *s)
+{
+    if (s->runs < 2)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong(s->net_later_max);
+}
+
+static PyObject *stats_tuple(const void *code, const struct pml_line_table *table, int line, int slot)
+{
+    const struct pml_line_stats copy = *pml_line_table_stats(table, line, slot), *s = &copy;
+    PyObject *stat_values = stat_values_tuple(table, pml_line_table_columns(table, line, slot));
+    const struct pml_growth *later_runs = slot == PML_TARGET_SLOT ? NULL : s->growth;
+    PyObject *growth = stat_values ? pml_growth_figures_new(later_runs, code, line, slot - 1) : NULL;
+    PyObject *later = growth ? net_later_max(s) : NULL;
+    if (!later) {
+        Py_XDECREF(stat_values);
+        Py_XDECREF(growth);
+        return NULL;
+    }
+    return Py_BuildValue("(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
+                         (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
+                         (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
+                         (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
+                         (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
+                         stat_values, growth, later);
+}
+
+static int set_slot(PyObject *dict, const void *code, const struct pml_line_table *table, int line, int slot)
+{
+    if (!pml_line_table_stats(table, line, slot))
+        return 0;
+    PyObject *key = PyLong_FromLong(slot == PML_TARGET_SLOT ? -1 : slot - 1);
+    PyObject *stats = key ? stats_tuple(code, table, line, slot) : NULL;
+    int result = stats ? PyDict_SetItem(dict, key, stats) : -1;
+    Py_XDECREF(key);
+    Py_XDECREF(stats);
+    return result;
+}
+
+static PyObject *slots_dict(const void *code, const struct pml_line_table *table, int line)
+{
+    PyObject *dict = PyDict_New();
+    for (int slot = 0; dict && slot <= PML_MAX_DEVICES; slot++)
+        if (set_slot(dict, code, table, line, slot) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *charged_tuple(uint64_t charged)
+{
+    PyObject *list = PyList_New(0);
+    for (int d = 0; list && d < PML_MAX_DEVICES; d++) {
+        if (!(charged >> d & 1))
+            continue;
+        PyObject *device = PyLong_FromLong(d);
+        if (!device || PyList_Append(list, device) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(device);
+    }
+    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static int append_line(PyObject *list, const void *code, const struct pml_line_table *table, int index)
+{
+    int line = table->first_line + index;
+    if (!table->line[index].hits && !table->line[index].charged)
+        return 0;
+    PyObject *charged = charged_tuple(table->line[index].charged);
+    PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
+    PyObject *row = NULL;
+    if (slots)
+        row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->line[index].hits, charged, slots);
+    int result = row ? PyList_Append(list, row) : -1;
+    Py_XDECREF(charged);
+    Py_XDECREF(slots);
+    Py_XDECREF(row);
+    return result;
+}
+
+static PyObject *code_tuple(PyObject *code, const struct pml_subscriber *sub)
+{
+    PyObject *lines = PyList_New(0);
+    for (int i = 0; lines && i < sub->table->lines; i++)
+        if (append_line(lines, code, sub->table, i) < 0)
+            Py_CLEAR(lines);
+    return lines ? Py_BuildValue("(OKN)", code, (unsigned long long)sub->calls, lines) : NULL;
+}
+
+static PyObject *tracer_snapshot(PyObject *self, PyObject *unused)
+{
+    PmlTracer *tracer = (PmlTracer *)self;
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
+        PyObject *item = code_tuple(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* ---- the Python object ---- */
+
+void pml_recorders_interrupt(struct pml_state *state)
+{
+    for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next)
+        if (tracer->recorder.recording)
+            tracer->recorder.interrupted = true;
+}
+
+void pml_recorders_fail(struct pml_state *state)
+{
+    for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next)
+        if (tracer->recorder.recording)
+            tracer->recorder.failed = true;
+}
+
+void pml_tracer_after_fork(struct pml_state *state)
+{
+    for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next) {
+        tracer->entries = 0;
+        record(tracer, false);
+        clear_counters(tracer);
+    }
+}
+
+static int take_columns(struct pml_recorder *recorder, PyObject *columns)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(columns);
+    recorder->stat_column_ids = calloc((size_t)count + 1, sizeof *recorder->stat_column_ids);
+    if (!recorder->stat_column_ids) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        long id = PyLong_AsLong(PyTuple_GET_ITEM(columns, i));
+        if (id < 0 || id >= pml_stat_columns_count()) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "%ld is not the id of a statistics column", id);
+            return -1;
+        }
+        recorder->stat_column_ids[i] = (int)id;
+    }
+    recorder->stat_columns = (int)count;
+    return 0;
+}
+
+static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"columns", "sample_runs", "holders", "saved_group", NULL};
+    const struct pml_state *state = PyType_GetModuleState(type);
+    PyObject *columns, *holders = NULL;
+    long long sample_runs;
+    int saved_group = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O!i:Tracer", names, &PyTuple_Type, &columns, &sample_runs,
+                                     state->holders_type, &holders, &saved_group))
+        return NULL;
+    PmlTracer *tracer = (PmlTracer *)type->tp_alloc(type, 0);
+    if (!tracer)
+        return NULL;
+    tracer->state = PyType_GetModuleState(type);
+    tracer->recorder.sample_runs = sample_runs;
+    tracer->recorder.saved_group = saved_group;
+    tracer->holders = (PmlHolders *)Py_XNewRef(holders);
+    tracer->recorder.picture = holders ? &tracer->holders->picture : NULL;
+    tracer->next = tracer->state->tracers;
+    tracer->state->tracers = tracer;
+    tracer->codes = PyList_New(0);
+    if (!tracer->codes || take_columns(&tracer->recorder, columns) < 0)
+        Py_CLEAR(tracer);
+    return (PyObject *)tracer;
+}
+
+static int tracer_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((PmlTracer *)self)->codes);
+    Py_VISIT(((PmlTracer *)self)->holders);
+    return 0;
+}
+
+static void drop_subscribers(PmlTracer *tracer)
+{
+    record(tracer, false);
+    for (Py_ssize_t i = 0; tracer->codes && i < PyList_GET_SIZE(tracer->codes); i++)
+        subscriber_free(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
+    free(tracer->subscriber);
+    tracer->subscriber = NULL;
+    tracer->recorder.picture = NULL;
+}
+
+static int tracer_clear(PyObject *self)
+{
+    PmlTracer *tracer = (PmlTracer *)self;
+    drop_subscribers(tracer);
+    Py_CLEAR(tracer->codes);
+    Py_CLEAR(tracer->holders);
+    return 0;
+}
+
+static void tracer_dealloc(PyObject *self)
+{
+    PmlTracer *tracer = (PmlTracer *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    for (PmlTracer **link = &tracer->state->tracers; *link; link = &(*link)->next)
+        if (*link == tracer) {
+            *link = tracer->next;
+            break;
+        }
+    tracer_clear(self);
+    free(tracer->recorder.stat_column_ids);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *get_flag(PyObject *self, void *which)
+{
+    const struct pml_recorder *recorder = &((PmlTracer *)self)->recorder;
+    switch ((intptr_t)which) {
+    case 0: return PyBool_FromLong(recorder->recording);
+    case 1: return PyBool_FromLong(recorder->failed);
+    default: return PyBool_FromLong(recorder->interrupted);
+    }
+}
+
+static PyGetSetDef tracer_getset[] = {
+    {"recording", get_flag, NULL, "True between start and stop.", (void *)0},
+    {"failed", get_flag, NULL, "True if memory ran out and figures are incomplete.", (void *)1},
+    {"interrupted", get_flag, NULL, "True if another tracer replaced the hook while it was needed.", (void *)2},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef tracer_methods[] = {
+    {"add_code", tracer_add_code, METH_VARARGS,
+     "add_code(code, first_line, last_line) -> bool: count this code object; False if it was counted already."},
+    {"start", tracer_start, METH_NOARGS, "Record segments that open from now on."},
+    {"stop", tracer_stop, METH_NOARGS, "Record what is open, then no more."},
+    {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
+    {"snapshot", tracer_snapshot, METH_NOARGS,
+     "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
+    {"saved", pml_saved_figures_of_tracer, METH_NOARGS,
+     "What autograd kept: [(code, [(line, device slot, figures)])]."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot tracer_slots[] = {
+    {Py_tp_doc, "Tracer(columns, sample_runs): line counters of one profiler."},
+    {Py_tp_new, tracer_new},
+    {Py_tp_methods, tracer_methods},
+    {Py_tp_getset, tracer_getset},
+    {Py_tp_traverse, tracer_traverse},
+    {Py_tp_clear, tracer_clear},
+    {Py_tp_dealloc, tracer_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pml_tracer_spec = {
+    .name = "pytorch_memlab_c._native.Tracer",
+    .basicsize = sizeof(PmlTracer),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = tracer_slots,
+};
