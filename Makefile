@@ -9,7 +9,7 @@ BUILD := build/c
 py := $(VENV)/bin/python
 sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
 
-.PHONY: help demo notebook test test-c asan valgrind tsan bench lint install clean
+.PHONY: help demo notebook test test-c asan valgrind tsan wheel bench lint install clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -49,16 +49,20 @@ valgrind: install ## C unit tests under valgrind
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/valgrind \
 	    "-DPML_C_TEST_WRAPPER=valgrind;-q;--error-exitcode=1;--leak-check=full"
 
+wheel: ## build sdist and manylinux wheel into build/wheel/dist, and try each in a clean environment
+	sh tests/wheel/run.sh "$(PYTHON)" build/wheel
+
 bench: install ## what a line, a measured workload and a memory report cost, beside pytorch_memlab and torchscan
 	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 calmsize torchscan==0.2.0
 	$(py) benchmarks/line_overhead.py
 	$(py) benchmarks/workload_overhead.py
 	$(py) benchmarks/reporter.py
 
-lint: install ## ruff, mypy, and the rules for C files
+lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
+	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]' -not -path '*/simcuda/*')
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

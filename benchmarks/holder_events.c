@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "holders/ledger.h"
+#include "holders/picture_recording.h"
 #include "holders/thread_line.h"
 #include "frames/segment.h"
 
@@ -57,10 +58,10 @@ static double round_of(int live, bool with_holders)
 
 static void record(int r)
 {
-    recorder[r] = (struct pml_recorder){.picture = &picture[r]};
+    recorder[r] = (struct pml_recorder){.recording = false};
     subscriber[r] = (struct pml_subscriber){.recorder = &recorder[r], .table = pml_line_table_new(1, 10, 0, NULL)};
     pml_codes_subscribe(&key, &subscriber[r]);
-    pml_picture_recording_start(&picture[r]);
+    pml_picture_recording_start(&picture[r], &recorder[r]);
     recorder[r].recording = true;
     recorder[r].started = ++pml_recorders_starts;
     pml_codes_regroup();

@@ -13,9 +13,10 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.core.magic_arguments import argument, kwds, magic_arguments
 from IPython.display import display
 
-from pytorch_memlab_c import LineProfiler, set_target_gpu
 from pytorch_memlab_c.data.tables import shared_columns
-from pytorch_memlab_c.render import RecordsDisplay
+from pytorch_memlab_c.engine.target_device import set_target_gpu
+from pytorch_memlab_c.line_profiler import LineProfiler
+from pytorch_memlab_c.line_profiler.display import RecordsDisplay
 from pytorch_memlab_c.render.files import write_file
 
 from . import names

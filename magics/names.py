@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib
 import re
 from collections.abc import Iterator
@@ -12,7 +11,8 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from pytorch_memlab_c import LineProfiler
+from pytorch_memlab_c.data.hints import similar
+from pytorch_memlab_c.line_profiler import LineProfiler
 
 from .cell import Cell
 from .scope import Scope
@@ -106,7 +106,7 @@ def _check_defined_here(name: str, first: str, cell: Cell, scope: Scope) -> None
     methods = [q.partition(".")[2] for q, _ in cell.functions if q.startswith(f"{first}.") and "<" not in q]
     if name == first:
         raise UsageError(_is_a_class(name, methods))
-    if difflib.get_close_matches(name, [f"{first}.{method}" for method in methods]):
+    if similar(name, [f"{first}.{method}" for method in methods]):
         raise UsageError(_not_found(name, cell, scope))
     raise UsageError(
         f"-f {name}: this code gives {first} no such method of its own; name the class that it is from, or define "
@@ -142,8 +142,8 @@ def _is_a_class(name: str, methods: list[str]) -> str:
 
 def _not_found(name: str, cell: Cell, scope: Scope) -> str:
     known = [qualname for qualname, _ in cell.functions] + list(_known_names(scope))
-    near = difflib.get_close_matches(name, known, n=2)
-    hint = f"did you mean -f {' or -f '.join(near)}? Otherwise " if near else ""
+    found = similar(name, known)[:2]
+    hint = f"did you mean -f {' or -f '.join(found)}? Otherwise " if found else ""
     return f"-f {name}: there is no function of that name; {hint}write it like {_EXAMPLES}"
 
 

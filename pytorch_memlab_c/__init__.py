@@ -4,6 +4,7 @@ PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn th
 """
 
 from .courtesy import Courtesy, YieldedMemory
+from .data.version import __version__ as __version__
 from .engine.target_device import set_target_gpu
 from .line_profiler import LineProfiler
 from .line_profiler.decorators import clear_global_line_profiler, profile, profile_every
@@ -11,8 +12,6 @@ from .line_profiler.records import LineRecords
 from .magics import load_ipython_extension, unload_ipython_extension
 from .mem_reporter import MemReporter
 from .process import MetricResult, measure_peak_memory, measure_peak_rss, peak_memory, profile_workload
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Courtesy",

@@ -1,14 +1,19 @@
-"""What all tests share: decorated functions of one test are not reported at the end of all."""
+"""What all tests share: the usual signals, and decorated functions of one test are not reported at the end of all."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
 
+import inherited_signals
 import pytest
 from program_support import allocate, free, level
 
 from pytorch_memlab_c.line_profiler import decorators
+
+
+def pytest_configure() -> None:
+    inherited_signals.reset()
 
 
 @pytest.fixture(autouse=True)

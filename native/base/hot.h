@@ -1,5 +1,6 @@
-/* What is used at each event and line lies together, and what seldom happens out of its way: PyTorch's own work in between
- * takes the processor's caches, and each line of them that has to be fetched anew costs more than what is done with it.
+/* What is used at each event and line lies together, and what seldom happens out of its way: PyTorch's own work in
+ * between takes the processor's caches, and each line of them that has to be fetched anew costs more than what is done
+ * with it.
  */
 #ifndef PML_HOT_H
 #define PML_HOT_H

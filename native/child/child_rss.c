@@ -4,7 +4,7 @@
  * child_starter.c). Signals reach the child as they would reach one of `subprocess`: same process group, same mask, and
  * what Python ignores back at its default. Needs the GIL, and lets it go while waiting.
  */
-#include "cpython/state.h"
+#include "child/child_rss.h"
 
 #ifdef _WIN32
 
@@ -19,6 +19,7 @@ PyObject *pml_child_rss_run(PyObject *module, PyObject *args)
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -189,8 +190,7 @@ static pid_t start(const char *path, PyObject *arguments, struct pml_start_repor
     pipe_close(&p.write);
     pipe_close(&p.inherited);
     if (spawned) {
-        Py_BEGIN_ALLOW_THREADS
-        child = read_reports(p.read, failure);
+        Py_BEGIN_ALLOW_THREADS child = read_reports(p.read, failure);
         if (child != starter)
             wait_for_starter(starter);
         Py_END_ALLOW_THREADS
@@ -220,8 +220,8 @@ static bool ends_soon(pid_t child, int *status)
 static void end(pid_t child)
 {
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    if (!ends_soon(child, &status)) {
+    Py_BEGIN_ALLOW_THREADS if (!ends_soon(child, &status))
+    {
         kill(child, SIGKILL);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
@@ -237,10 +237,8 @@ static int wait_for(pid_t child, struct ended *ended)
             return -1;
         }
         pid_t got;
-        Py_BEGIN_ALLOW_THREADS
-        got = wait4(child, &ended->status, 0, &ended->usage);
-        Py_END_ALLOW_THREADS
-        ended->known = got == child;
+        Py_BEGIN_ALLOW_THREADS got = wait4(child, &ended->status, 0, &ended->usage);
+        Py_END_ALLOW_THREADS ended->known = got == child;
         if (got == child || errno == ECHILD)
             return 0;
         if (errno != EINTR) {

@@ -1,5 +1,5 @@
-/* No allocator events on this platform (see allocator_events.h): accelerators are measured by PyTorch's statistics alone, and
- * CPU tensors cannot be measured. */
+/* No allocator events on this platform (see allocator_events.h): accelerators are measured by PyTorch's statistics
+ * alone, and CPU tensors cannot be measured. */
 #include "events/allocator_events.h"
 
 int pml_allocator_events_install(void)

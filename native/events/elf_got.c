@@ -29,11 +29,11 @@ struct search {
 };
 
 struct tables {
-    const ElfW(Sym) *symbols;
+    const ElfW(Sym) * symbols;
     const char *strings;
-    const ElfW(Rela) *plt;
+    const ElfW(Rela) * plt;
     size_t plt_size;
-    const ElfW(Rela) *rela;
+    const ElfW(Rela) * rela;
     size_t rela_size;
 };
 
@@ -43,7 +43,7 @@ static const void *address(const struct dl_phdr_info *info, ElfW(Addr) value)
     return (const void *)(value < info->dlpi_addr ? info->dlpi_addr + value : value);
 }
 
-static void read_entry(struct tables *t, const struct dl_phdr_info *info, const ElfW(Dyn) *entry)
+static void read_entry(struct tables *t, const struct dl_phdr_info *info, const ElfW(Dyn) * entry)
 {
     switch (entry->d_tag) {
     case DT_SYMTAB: t->symbols = address(info, entry->d_un.d_ptr); break;
@@ -125,7 +125,7 @@ static void patch_slot(struct search *search, const struct dl_phdr_info *info, v
 }
 
 static void patch_table(struct search *search, const struct dl_phdr_info *info, const struct tables *t,
-                        const ElfW(Rela) *rela, size_t count)
+                        const ElfW(Rela) * rela, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (!IS_SLOT(ELF64_R_TYPE(rela[i].r_info)))

@@ -9,6 +9,7 @@
  * of slots that now hold it. The first time, `*original` gets the function that the slot led to. */
 int pml_elf_got_patch(const char *library, const char *symbol, void *replacement, void **original);
 /* The same for a symbol whose function is known, which need not be in the global scope. */
-int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original);
+int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement,
+                            void **original);
 
 #endif

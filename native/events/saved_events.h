@@ -1,6 +1,6 @@
-/* Seeing what autograd saves: the constructor of `torch::autograd::SavedVariable`, which PyTorch's libraries call through
- * their GOT, is led through a function here and then runs unchanged. So nothing that the program can see is different:
- * no saved-tensor hook is set, no tensor is copied, and in-place checks are PyTorch's own.
+/* Seeing what autograd saves: the constructor of `torch::autograd::SavedVariable`, which PyTorch's libraries call
+ * through their GOT, is led through a function here and then runs unchanged. So nothing that the program can see is
+ * different: no saved-tensor hook is set, no tensor is copied, and in-place checks are PyTorch's own.
  *
  * No header of PyTorch is used. Where a tensor's storage and that one's memory are found in its objects is looked up in
  * sample tensors, whose addresses and sizes Python knows; if they are not found, nothing is followed.

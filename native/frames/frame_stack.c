@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "holders/ledger.h"
+#include "base/moment.h"
+#include "holders/picture_recording.h"
 #include "holders/thread_line.h"
 
-PML_WRITTEN_OFTEN _Atomic uint64_t pml_moment;
 static _Thread_local struct pml_frame_stack *of_thread;
 
 struct pml_frame_stack *pml_frame_stack_of_thread(void)

@@ -8,7 +8,7 @@
 #define PML_FRAME_STACK_H
 
 #include "lines/codes.h"
-#include "meter/meter.h"
+#include "meter/window.h"
 
 struct pml_frame {
     const void *id;
@@ -16,15 +16,15 @@ struct pml_frame {
     int line;
     uint64_t segment; /* `pml_moment` when the open segment began */
     bool outermost;
-    bool raised;     /* the last event was an exception */
-    bool sampled;    /* statistics are read at both ends of the open segment */
-    bool entered;    /* it stands on its first line, and no line of it has run yet */
-    uint64_t opened; /* `pml_recorders_starts` when the segment began */
-    uint64_t version; /* `pml_codes_version` when the next three were looked up */
-    uint64_t groups;  /* the pictures that it counts for */
-    struct pml_owner *around; /* the calling line, for profilers that do not count this code */
-    struct pml_owner *owner;  /* the line that runs */
-    struct pml_thread_line *thread_line;  /* borrowed from the stack */
+    bool raised;                         /* the last event was an exception */
+    bool sampled;                        /* statistics are read at both ends of the open segment */
+    bool entered;                        /* it stands on its first line, and no line of it has run yet */
+    uint64_t opened;                     /* `pml_recorders_starts` when the segment began */
+    uint64_t version;                    /* `pml_codes_version` when the next three were looked up */
+    uint64_t groups;                     /* the pictures that it counts for */
+    struct pml_owner *around;            /* the calling line, for profilers that do not count this code */
+    struct pml_owner *owner;             /* the line that runs */
+    struct pml_thread_line *thread_line; /* borrowed from the stack */
     struct pml_window window;
 };
 
@@ -34,21 +34,6 @@ struct pml_frame_stack {
     int depth;
     int capacity;
 };
-
-/* Counts the segments of all threads: what came before what. Changed with the GIL held, read from anywhere. */
-extern _Atomic uint64_t pml_moment;
-
-static inline uint64_t pml_moment_now(void)
-{
-    return atomic_load_explicit(&pml_moment, memory_order_relaxed);
-}
-
-static inline uint64_t pml_moment_next(void)
-{
-    uint64_t next = pml_moment_now() + 1; /* the GIL is held: no other thread changes it */
-    atomic_store_explicit(&pml_moment, next, memory_order_relaxed);
-    return next;
-}
 
 /* The stack of the calling thread, or NULL; only its own thread changes it. */
 struct pml_frame_stack *pml_frame_stack_of_thread(void);

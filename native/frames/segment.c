@@ -1,21 +1,15 @@
 /* Segments (see segment.h). */
 #include "frames/segment.h"
 
+#include "base/moment.h"
+#include "holders/charge.h"
 #include "holders/ledger.h"
+#include "holders/picture_recording.h"
 #include "holders/thread_line.h"
 
-PML_READ_MOSTLY uint64_t pml_recorders_starts;
 PML_READ_MOSTLY int pml_segment_target_device = 1; /* cuda:0 */
 int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
 int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
-
-bool pml_codes_recorded(const struct pml_code *code)
-{
-    for (int i = 0; i < code->subscribers; i++)
-        if (code->subscriber[i]->recorder->recording)
-            return true;
-    return false;
-}
 
 bool pml_segment_wants_sample(const struct pml_code *code, int line)
 {
@@ -54,8 +48,8 @@ static uint64_t groups_of(const struct pml_frame *frame)
     uint64_t groups = 0;
     for (int i = 0; i < frame->code->subscribers; i++) {
         const struct pml_recorder *recorder = frame->code->subscriber[i]->recorder;
-        if (counts(recorder, frame) && recorder->picture && recorder->picture->group >= 0)
-            groups |= UINT64_C(1) << recorder->picture->group;
+        if (counts(recorder, frame))
+            groups |= recorder->group;
     }
     return groups;
 }

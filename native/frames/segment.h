@@ -6,16 +6,12 @@
 
 #include "frames/frame_stack.h"
 
-/* Counts the starts of profilers; a segment is recorded only by those that were started before it opened. */
-extern uint64_t pml_recorders_starts;
 /* The device that a segment is charged to when it ends. */
 extern int pml_segment_target_device;
 /* Bytes freed and allocated on each device by the end of the last segment of an outermost profiled call. */
 extern int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
 extern int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
 
-/* True if any profiler of this code records now. */
-bool pml_codes_recorded(const struct pml_code *code);
 /* True if some profiler wants statistics for the next segment of this line. */
 bool pml_segment_wants_sample(const struct pml_code *code, int line);
 

@@ -1,6 +1,7 @@
 /* The gallery: all pictures that are being taken, each in the place of its group's bit.
  *
- * Threads: with the GIL pictures come, and with all devices locked too (ledger.h) they go; who has locked one may look at all.
+ * Threads: with the GIL pictures come, and with all devices locked too (ledger.h) they go; who has locked one may look
+ * at all.
  */
 #ifndef PML_ACTIVE_PICTURES_H
 #define PML_ACTIVE_PICTURES_H
@@ -30,24 +31,7 @@ static inline struct pml_peak_picture *pml_active_pictures_next(uint64_t *groups
 
 /* Those of which functions run. */
 uint64_t pml_active_pictures_open(void);
-
-/* With the GIL. A picture is active while one of its recorders records. */
-void pml_picture_recording_start(struct pml_peak_picture *picture);
-void pml_picture_recording_stop(struct pml_peak_picture *picture);
-void pml_picture_recording_clear(struct pml_peak_picture *picture);
-/* A frame of the group `bit`s begins or ends to count. */
-void pml_picture_recording_open(uint64_t groups);
-void pml_picture_recording_close(uint64_t groups);
 /* Memory ran out for something that these groups needed. */
 void pml_active_pictures_fail(uint64_t groups);
-
-/* A copy of what the device's picture shows; false where there is none, or memory runs out (then `failed`). The caller
- * frees the holders. */
-bool pml_picture_recording_copy(struct pml_peak_picture *picture, int device, struct pml_peak *copy);
-
-/* Live bytes by line, now. The device is locked. */
-bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list);
-/* Nobody will ask for the bytes of the owner of this index again. All devices are locked. */
-bool pml_picture_recording_unused(int index);
 
 #endif

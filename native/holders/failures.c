@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "lock_order.h"
+#include "base/lock_order.h"
+#include "holders/active_pictures.h"
+#include "holders/ledger.h"
 #include "holders/thread_line.h"
 
 struct pml_failures {

@@ -6,7 +6,7 @@
 #ifndef PML_FAILURES_H
 #define PML_FAILURES_H
 
-#include "holders/ledger.h"
+#include "holders/peak_picture.h"
 
 /* Of a picture at most this many are kept, the first ones; the others are counted. */
 #define PML_MOST_FAILURES 32
@@ -23,7 +23,8 @@ struct pml_failure {
     struct pml_holder_list list;
 };
 
-/* An allocation failed for good. -1 for totals that the meter knows best. Taken by the pictures of functions that run. */
+/* An allocation failed for good. -1 for totals that the meter knows best. Taken by the pictures of functions that run.
+ */
 void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t reserved);
 /* What the device told this thread last about its memory; the next failure takes it. */
 void pml_failures_note_capacity(int64_t unused, int64_t total);

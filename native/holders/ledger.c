@@ -7,10 +7,11 @@
 #include "holders/report_queue.h"
 #include "holders/active_pictures.h"
 #include "holders/owner_bytes.h"
-#include "lock_order.h"
+#include "base/lock_order.h"
 #include "holders/owned_blocks.h"
 #include "meter/stream_pending.h"
 #include "holders/thread_line.h"
+#include "meter/window.h"
 
 struct device {
     struct pml_lock lock;
@@ -28,8 +29,7 @@ PML_READ_MOSTLY static _Atomic bool ending; /* a profiled function ends: what it
 
 bool pml_ledger_idle(void)
 {
-    return !pml_active_pictures_any() &&
-           atomic_load_explicit(&owning, memory_order_relaxed) == 0;
+    return !pml_active_pictures_any() && atomic_load_explicit(&owning, memory_order_relaxed) == 0;
 }
 
 /* ---- events ---- */
@@ -38,7 +38,8 @@ bool pml_ledger_idle(void)
 PML_COLD static void publish(int device, struct pml_owner_bytes *owner_bytes)
 {
     for (uint64_t left = pml_active_pictures_groups(); left;)
-        pml_peak_picture_before_change(pml_active_pictures_next(&left), device, owner_bytes->index, pml_owner_bytes_live(owner_bytes));
+        pml_peak_picture_before_change(pml_active_pictures_next(&left), device, owner_bytes->index,
+                                       pml_owner_bytes_live(owner_bytes));
     owner_bytes->published = devices[device].peaks;
 }
 
@@ -82,7 +83,8 @@ static inline void update_owned_bit(int device)
 }
 
 /* There is no room for the owner's block. What is to be charged in its place: nobody; NULL where nobody has a block. */
-PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner, struct pml_owner_bytes *owner_bytes)
+PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
+                                                   struct pml_owner_bytes *owner_bytes)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
     bool owned = owner != &pml_owners_nobody;
@@ -97,11 +99,12 @@ static inline struct pml_owner_bytes *ready(int device, struct pml_owner *owner)
 {
     int index = pml_owners_number(owner);
     struct pml_owner_bytes *owner_bytes = index >= 0 ? pml_owner_bytes_make(device, index) : NULL;
-    return owner_bytes && pml_owned_blocks_has_room(&devices[device].blocks) ? owner_bytes : make_ready(device, owner, owner_bytes);
+    return owner_bytes && pml_owned_blocks_has_room(&devices[device].blocks) ? owner_bytes
+                                                                             : make_ready(device, owner, owner_bytes);
 }
 
-/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's. Written
- * without branches on what comes: no processor can foresee it. */
+/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's.
+ * Written without branches on what comes: no processor can foresee it. */
 static inline void count_block(int device, const void *pointer, int64_t size, struct pml_owner *owner)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
@@ -175,7 +178,8 @@ static bool rises(uint64_t groups, int device, int64_t value)
 }
 
 /* Some value may be a new maximum: then the blocks of that moment are those of a picture. */
-PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending)
+PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count,
+                                      int64_t pending)
 {
     for (int i = 0; i < count; i++) {
         count_block(device, report[i].pointer, report[i].size, report[i].owner);
@@ -183,8 +187,8 @@ PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct 
     }
 }
 
-PML_HOT static void count_together(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending,
-                           int64_t highest)
+PML_HOT static void count_together(uint64_t groups, int device, const struct pml_report *report, int count,
+                                   int64_t pending, int64_t highest)
 {
     for (int i = 0; i < count; i++)
         count_block(device, report[i].pointer, report[i].size, report[i].owner);
@@ -314,7 +318,8 @@ int64_t pml_ledger_begin_line(int device, const struct pml_owner *owner)
 
 static int64_t ended_since(const struct pml_owner_bytes *owner_bytes)
 {
-    return owner_bytes ? atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed) - owner_bytes->ended_before : 0;
+    return owner_bytes ? atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed) - owner_bytes->ended_before
+                       : 0;
 }
 
 void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended)
@@ -419,15 +424,6 @@ void pml_ledger_observe_now(struct pml_peak_picture *picture)
 }
 
 /* ---- going away, forks ---- */
-
-void pml_charge_forget_code(struct pml_code *code)
-{
-    if (!code->owner)
-        return;
-    pml_ledger_lock_all();
-    pml_owners_forget_code(code);
-    pml_ledger_unlock_all();
-}
 
 void pml_ledger_lock_all(void)
 {

@@ -1,9 +1,9 @@
 /* Who holds what: live bytes of each device by owner. The pictures that are taken of them: active_pictures.h.
  *
- * Threads: one lock a device, below the allocator's lock; while it is held only later locks are taken (docs/threads.md) and
- * no foreign function is called but the C library's memory functions. Events come
- * on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics correct a device's
- * figures without it, and CPU events overlap: hence a lock of our own.
+ * Threads: one lock a device, below the allocator's lock; while it is held only later locks are taken
+ * (docs/threads.md) and no foreign function is called but the C library's memory functions. Events come on any thread,
+ * with or without the GIL. CUDA's come under the allocator's lock; but statistics correct a device's figures without
+ * it, and CPU events overlap: hence a lock of our own.
  */
 #ifndef PML_LEDGER_H
 #define PML_LEDGER_H
@@ -47,9 +47,6 @@ void pml_ledger_follow_accelerators(bool follow);
 
 /* A picture's function begins while no other one runs: what the devices hold then is a value of the picture's. */
 void pml_ledger_observe_now(struct pml_peak_picture *picture);
-
-/* A code object is gone. Needs the GIL. */
-void pml_charge_forget_code(struct pml_code *code);
 
 /* Around a fork. */
 void pml_ledger_lock_all(void);

@@ -1,6 +1,6 @@
-/* A table of live blocks that have an owner: pointer to size, and to what the owner holds (owner_bytes.h). No locks: the caller
- * holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at its address, since
- * allocators give out the same addresses again, until the table is made anew.
+/* A table of live blocks that have an owner: pointer to size, and to what the owner holds (owner_bytes.h). No locks:
+ * the caller holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at
+ * its address, since allocators give out the same addresses again, until the table is made anew.
  */
 #ifndef PML_OWNED_BLOCKS_H
 #define PML_OWNED_BLOCKS_H
@@ -13,7 +13,7 @@ struct pml_owner_bytes;
 
 struct pml_owned_block {
     uintptr_t pointer; /* 0: free slot */
-    int64_t size; /* 0: the block is gone */
+    int64_t size;      /* 0: the block is gone */
     struct pml_owner_bytes *owner_bytes;
 };
 
@@ -52,8 +52,8 @@ static inline struct pml_owned_block *pml_owned_blocks_find(const struct pml_own
 }
 
 /* What the slot of the pointer has from now on. */
-static inline void pml_owned_blocks_set(struct pml_owned_blocks *table, struct pml_owned_block *slot, const void *pointer, int64_t size,
-                                 struct pml_owner_bytes *owner_bytes)
+static inline void pml_owned_blocks_set(struct pml_owned_blocks *table, struct pml_owned_block *slot,
+                                        const void *pointer, int64_t size, struct pml_owner_bytes *owner_bytes)
 {
     table->named += slot->pointer == 0;
     table->used += (size_t)((size != 0) - (slot->size != 0));

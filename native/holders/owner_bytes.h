@@ -1,7 +1,7 @@
 /* What each owner holds on each device, by the owner's number; that of `pml_owners_nobody` is 0.
  *
- * Threads: changed with the device locked (ledger.h); read by anyone at any time, since what there is never moves or goes
- * away.
+ * Threads: changed with the device locked (ledger.h); read by anyone at any time, since what there is never moves or
+ * goes away.
  */
 #ifndef PML_OWNER_BYTES_H
 #define PML_OWNER_BYTES_H
@@ -12,8 +12,8 @@ struct pml_owner_bytes {
     _Atomic int64_t live;
     _Atomic int64_t ended; /* freed as profiled functions ended, ever */
     int64_t ended_before;  /* until its line last began; needs the GIL */
-    uint64_t published; /* the device's `peaks` when all pictures were told what it held */
-    int index;      /* the owner's number */
+    uint64_t published;    /* the device's `peaks` when all pictures were told what it held */
+    int index;             /* the owner's number */
 };
 
 /* Blocks of 64, 128, 256 and so on: block b begins at number 2^(6 + b) - 64. */
@@ -28,7 +28,8 @@ extern _Atomic(struct pml_owner_bytes *) pml_owner_bytes_block[PML_MAX_DEVICES][
 static inline struct pml_owner_bytes *pml_owner_bytes_of(int device, int index)
 {
     unsigned number = (unsigned)index + PML_OWNER_BYTES_FIRST, power = 31 ^ (unsigned)__builtin_clz(number);
-    struct pml_owner_bytes *block = atomic_load_explicit(&pml_owner_bytes_block[device][power - 6], memory_order_acquire);
+    struct pml_owner_bytes *block =
+        atomic_load_explicit(&pml_owner_bytes_block[device][power - 6], memory_order_acquire);
     return block ? block + (number - (1u << power)) : NULL;
 }
 

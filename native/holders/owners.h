@@ -5,8 +5,8 @@
  * both find it at once, so with one profiler an owner is a line, and recursion makes no new ones.
  *
  * Threads: owners are made with the GIL, by the thread that runs the line; `pml_owners_in_backward`, `pml_owners_index`
- * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all devices are
- * locked (ledger.h): whoever holds one device's lock may follow the pointers.
+ * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all
+ * devices are locked (ledger.h): whoever holds one device's lock may follow the pointers.
  */
 #ifndef PML_OWNERS_H
 #define PML_OWNERS_H
@@ -23,7 +23,7 @@ struct pml_owner {
     struct pml_code *code; /* NULL when it is gone */
     int line;
     enum pml_owner_kind kind;
-    uint64_t born; /* `pml_owners_serial` when it was made, or was taken for new */
+    uint64_t born;     /* `pml_owners_serial` when it was made, or was taken for new */
     _Atomic int index; /* -1: has never held anything */
     _Atomic int inner; /* owners that have this one around them */
     struct pml_owner *around;
@@ -31,29 +31,22 @@ struct pml_owner {
     struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
 };
 
-/* Changes whenever it may change which profilers count a code object: frames then look again. */
-extern uint64_t pml_codes_version;
 /* Goes up when a picture is begun, with the GIL. An owner belongs to the pictures that are not younger: blocks that are
  * older than a profiling are not charged to its lines, whatever profiled them. Autograd's threads read it without the
- * GIL: who sees a picture among `pml_active_pictures_groups` sees its number or a higher one. */
+ * GIL: who sees a picture among the active ones sees its number or a higher one. */
 extern _Atomic uint64_t pml_owners_serial;
 
-/* True once memory ran out for an owner, until it is told. Needs the GIL. */
-extern bool pml_charge_failed;
+/* Whether nothing asks for the bytes of the owner with this index any more. All devices are locked. */
+typedef bool pml_owners_is_unused(int index);
 
-/* The owner that the slow ways find or make; NULL when memory runs out, or where the code has no such line. */
-struct pml_owner *pml_charge_intern(struct pml_code *code, int line, struct pml_owner *around);
-
-static inline struct pml_owner *pml_charge_at(struct pml_code *code, int line, struct pml_owner *around)
-{
-    unsigned i = (unsigned)line - (unsigned)code->owner_line;
-    struct pml_owner *owner = i < (unsigned)code->owners ? code->owner[i] : NULL;
-    bool fits = owner && owner->around == around && owner->born >= code->since;
-    return fits ? owner : pml_charge_intern(code, line, around);
-}
-
-/* What of an owner's lines is not yet found by the profilers of a code that is called there. */
-struct pml_owner *pml_charge_outside(struct pml_owner *owner, uint64_t groups);
+/* A new owner; NULL when memory runs out. */
+struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around);
+/* The first owner of a line's list that was made since a picture began; NULL if there is none. */
+struct pml_owner *pml_owners_since(struct pml_owner *first, const struct pml_owner *around, uint64_t since);
+/* An owner of a line's list that is older, but holds nothing that is: it counts as new from now on. All devices are
+ * locked. */
+struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around,
+                                   pml_owners_is_unused *is_unused);
 
 /* The line that a picture's group charges, or NULL. */
 const struct pml_owner *pml_owners_resolve(const struct pml_owner *owner, int group, uint64_t since);
@@ -63,7 +56,8 @@ extern struct pml_owner pml_owners_autograd;
 /* The owner of what no line allocates. It holds nothing. */
 extern struct pml_owner pml_owners_nobody;
 
-/* A dense number from 1, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in use. */
+/* A dense number from 1, given when it is first asked for; -1 when memory runs out. And back; NULL for a number not in
+ * use. */
 int pml_owners_index(struct pml_owner *owner);
 struct pml_owner *pml_owners_by_index(int index);
 
@@ -74,7 +68,7 @@ static inline int pml_owners_number(struct pml_owner *owner)
 }
 
 /* A code object is gone: its owners stay until they hold nothing. All devices are locked. */
-void pml_owners_forget_code(struct pml_code *code);
+void pml_owners_forget_code(struct pml_code *code, pml_owners_is_unused *is_unused);
 
 void pml_owners_lock(void);
 void pml_owners_unlock(void);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holders/owner_bytes.h"
+
 static struct pml_peak *peak_of(struct pml_peak_picture *picture, int device)
 {
     struct pml_peak *peak = picture->device[device];
@@ -58,7 +60,8 @@ struct pml_holder pml_peak_picture_holder(const struct pml_peak_picture *picture
     return holder;
 }
 
-bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value, const struct pml_owner *owner)
+bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value,
+                              const struct pml_owner *owner)
 {
     struct pml_peak *peak = peak_of(picture, device);
     if (!peak)
@@ -79,8 +82,8 @@ int64_t pml_peak_picture_bytes(const struct pml_peak *peak, int index, int64_t b
     return marked ? peak->at_peak[index].bytes : bytes;
 }
 
-bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture, const struct pml_owner *owner,
-                       int64_t bytes)
+bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture,
+                             const struct pml_owner *owner, int64_t bytes)
 {
     if (!bytes || !owner || !pml_owners_resolve(owner, picture->group, picture->since))
         return true;
@@ -119,4 +122,27 @@ void pml_peak_picture_forget(struct pml_peak_picture *picture, int device)
     free(peak->at_peak);
     free(peak->list.holder);
     free(peak);
+}
+
+bool pml_peak_picture_list_peak(const struct pml_peak_picture *picture, int device, struct pml_holder_list *list)
+{
+    const struct pml_peak *peak = picture->device[device];
+    int end = pml_owner_bytes_end(device);
+    for (int i = 0; i < end; i++) {
+        int64_t bytes = pml_peak_picture_bytes(peak, i, pml_owner_bytes_live(pml_owner_bytes_of(device, i)));
+        if (bytes && !pml_peak_picture_append(list, picture, pml_owners_by_index(i), bytes))
+            return false;
+    }
+    return true;
+}
+
+bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list)
+{
+    int end = pml_owner_bytes_end(device);
+    for (int i = 0; i < end; i++) {
+        int64_t bytes = pml_owner_bytes_live(pml_owner_bytes_of(device, i));
+        if (bytes && !pml_peak_picture_append(list, picture, pml_owners_by_index(i), bytes))
+            return false;
+    }
+    return true;
 }

@@ -1,9 +1,9 @@
 /* Pictures: who holds a device's memory at the highest moment in which functions of one profiler, or of one group of
  * profilers, run. Taken in constant time per event:
  *
- * Each device of a picture has an *epoch*, which goes up with every new maximum, and each owner a mark: its bytes at the
- * maximum, and the epoch they belong to. Before an owner's bytes change, its mark is brought up to the epoch; so at any
- * later time an owner had at the maximum what its mark says, or, if its mark is older, what it holds now.
+ * Each device of a picture has an *epoch*, which goes up with every new maximum, and each owner a mark: its bytes at
+ * the maximum, and the epoch they belong to. Before an owner's bytes change, its mark is brought up to the epoch; so at
+ * any later time an owner had at the maximum what its mark says, or, if its mark is older, what it holds now.
  *
  * Threads: what belongs to a device needs that device's lock (ledger.h); the rest needs the GIL.
  */
@@ -15,8 +15,6 @@
 #include "meter/meter.h"
 #include "holders/owners.h"
 #include "base/series.h"
-
-#define PML_MAX_GROUPS 64
 
 /* Bytes of a line; `code` is the code object's address, only to be compared, NULL for autograd's and at no line. */
 struct pml_holder {
@@ -40,7 +38,7 @@ struct pml_bytes_at_peak {
 struct pml_peak {
     int64_t peak; /* -1: nothing seen */
     uint64_t epoch;
-    bool kept; /* the holders are in the list, not in the marks */
+    bool kept;            /* the holders are in the list, not in the marks */
     struct pml_holder at; /* the line that ran */
     int at_peak_capacity;
     struct pml_bytes_at_peak *at_peak; /* by the owner's index */
@@ -49,19 +47,21 @@ struct pml_peak {
 };
 
 struct pml_peak_picture {
-    uint64_t since; /* `pml_owners_serial` at its first start: what is older is elsewhere */
-    int group;     /* its bit in `pml_code.groups` while it is active, or -1 */
-    int recorders; /* how many record */
+    uint64_t since;      /* `pml_owners_serial` at its first start: what is older is elsewhere */
+    int group;           /* its bit in `pml_code.groups` while it is active, or -1 */
+    int recorders;       /* how many record */
     _Atomic bool failed; /* memory ran out, or too many profilers ran: figures are incomplete */
-    _Atomic int open; /* frames that count */
+    _Atomic int open;    /* frames that count */
     struct pml_peak *device[PML_MAX_DEVICES];
     struct pml_failures *failures; /* failures.c */
 };
 
 /* An owner's bytes are about to change from `bytes`. */
 void pml_peak_picture_before_change(struct pml_peak_picture *picture, int device, int index, int64_t bytes);
-/* The device's value now, while functions run that the picture is of; true if it is a new maximum. `owner` may be NULL. */
-bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value, const struct pml_owner *owner);
+/* The device's value now, while functions run that the picture is of; true if it is a new maximum. `owner` may be NULL.
+ */
+bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value,
+                              const struct pml_owner *owner);
 
 /* What an owner held at the peak, if it holds `bytes` now. */
 int64_t pml_peak_picture_bytes(const struct pml_peak *peak, int index, int64_t bytes);
@@ -69,10 +69,14 @@ int64_t pml_peak_picture_bytes(const struct pml_peak *peak, int index, int64_t b
 /* The line that a picture charges for an owner (NULL: none). */
 struct pml_holder pml_peak_picture_holder(const struct pml_peak_picture *picture, const struct pml_owner *owner);
 /* Append what the owner's line is in a picture. Nothing if it has none there; false when memory runs out. */
-bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture, const struct pml_owner *owner,
-                       int64_t bytes);
+bool pml_peak_picture_append(struct pml_holder_list *list, const struct pml_peak_picture *picture,
+                             const struct pml_owner *owner, int64_t bytes);
 
 bool pml_peak_picture_copy_list(struct pml_holder_list *to, const struct pml_holder_list *from);
+
+/* The holders at a device's peak, and those of its live bytes now. The device is locked; false when memory runs out. */
+bool pml_peak_picture_list_peak(const struct pml_peak_picture *picture, int device, struct pml_holder_list *list);
+bool pml_peak_picture_list_live(int device, const struct pml_peak_picture *picture, struct pml_holder_list *list);
 
 void pml_peak_picture_forget(struct pml_peak_picture *picture, int device);
 

@@ -1,11 +1,12 @@
 /* What accelerators' allocators reported and nobody has counted yet.
  *
- * A report is only written down when it comes; it is counted when someone looks at the device (`pml_ledger_lock`), or when
- * there is no room. Counting many at a time costs a fraction of counting each between the allocator's own work.
+ * A report is only written down when it comes; it is counted when someone looks at the device (`pml_ledger_lock`), or
+ * when there is no room. Counting many at a time costs a fraction of counting each between the allocator's own work.
  *
- * Threads: a device's reports come on any thread, with its allocator's lock held: one at a time. They are taken out by who has
- * locked the device, while more may come. A report of an autograd thread names a line of another thread: for that a device's
- * gate is held, and shut while owners may go away; below it only leaf mutexes are taken (places, owners).
+ * Threads: a device's reports come on any thread, with its allocator's lock held: one at a time. They are taken out by
+ * who has locked the device, while more may come. A report of an autograd thread names a line of another thread: for
+ * that a device's gate is held, and shut while owners may go away; below it only leaf mutexes are taken (places,
+ * owners).
  */
 #ifndef PML_REPORT_QUEUE_H
 #define PML_REPORT_QUEUE_H
@@ -15,14 +16,14 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "lock_order.h"
+#include "base/lock_order.h"
 #include "meter/meter.h"
 
 struct pml_owner;
 
 struct pml_report {
     const void *pointer;
-    int64_t size; /* < 0: freed */
+    int64_t size;      /* < 0: freed */
     int64_t allocated; /* totals after it */
     int64_t reserved;
     struct pml_owner *owner; /* of an allocation: the line that was running; else `pml_owners_nobody` */
@@ -37,7 +38,7 @@ typedef void pml_count_reports(int device, const struct pml_report *report, int 
 struct pml_report_queue {
     _Atomic uint64_t written; /* reports until now */
     _Atomic uint64_t counted;
-    uint64_t first; /* the report at the beginning of the array: as long as all are counted soon, its end stays untouched */
+    uint64_t first; /* the report at the array's beginning: moves to the next one whenever all are counted */
     struct pml_lock gate;
     struct pml_report report[PML_REPORT_QUEUE_ROOM];
 };
@@ -65,7 +66,8 @@ static inline bool pml_report_queue_waits(int device)
 }
 
 /* Write one down; `owned`: with the line that runs. False: no room. */
-bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved, bool owned);
+bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
+                          bool owned);
 /* Count all there are, in their order. The device is locked. */
 void pml_report_queue_take(int device, pml_count_reports *count);
 /* The same, and shut the gate: an autograd thread that comes with a report waits. */

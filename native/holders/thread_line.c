@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include "lock_order.h"
+#include "base/lock_order.h"
 
 enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
 
@@ -30,14 +30,14 @@ static pthread_key_t thread_end;
 
 void pml_thread_line_lock(void)
 {
-    pml_lock_order_taken(PML_RANK_PLACES, 0);
+    pml_lock_order_taken(PML_RANK_THREAD_LINE, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_thread_line_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
-    pml_lock_order_given(PML_RANK_PLACES, 0);
+    pml_lock_order_given(PML_RANK_THREAD_LINE, 0);
 }
 
 void pml_thread_line_release(struct pml_thread_line *thread_line)
@@ -114,7 +114,8 @@ static struct pml_owner *only_line(void)
 {
     struct pml_owner *found = NULL;
     pml_thread_line_lock();
-    for (struct pml_thread_line *thread_line = thread_lines.next; thread_line != &thread_lines; thread_line = thread_line->next) {
+    for (struct pml_thread_line *thread_line = thread_lines.next; thread_line != &thread_lines;
+         thread_line = thread_line->next) {
         struct pml_owner *owner = atomic_load_explicit(&thread_line->owner, memory_order_acquire);
         if (owner)
             found = found ? &pml_owners_autograd : owner;
@@ -132,7 +133,8 @@ PML_COLD static struct pml_owner *find_waiting_line(void)
     return backward ? backward : owner;
 }
 
-/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a change. */
+/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a
+ * change. */
 struct pml_owner *pml_thread_line_waiting(void)
 {
     uint64_t changes = atomic_load_explicit(&pml_thread_line_changes, memory_order_acquire);

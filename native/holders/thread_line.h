@@ -33,11 +33,12 @@ static inline void pml_thread_line_set(struct pml_thread_line *thread_line, stru
     atomic_store_explicit(&pml_thread_line_changes, changes + 1, memory_order_release);
 }
 
-/* The line that this thread runs, or NULL: then `*waits` tells whether it is autograd's, and some other thread's line may
- * wait for it. The line's owner stays while its thread runs it: nothing need be locked. */
+/* The line that this thread runs, or NULL: then `*waits` tells whether it is autograd's, and some other thread's line
+ * may wait for it. The line's owner stays while its thread runs it: nothing need be locked. */
 struct pml_owner *pml_thread_line_now(bool *waits);
 
-/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the backlog's gate (report_queue.h) is held. */
+/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the backlog's gate (report_queue.h)
+ * is held. */
 struct pml_owner *pml_thread_line_waiting(void);
 
 /* The owner of what this thread allocates: of those two the first there is. A device's lock is held. */

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-#include "holders/ledger.h"
+#include "base/hot.h"
+
+PML_READ_MOSTLY uint64_t pml_codes_version = 1;
 
 static const char removed; /* its address marks a slot whose entry went away */
 
@@ -98,15 +100,22 @@ static void regroup(struct pml_code *code)
     uint64_t groups = 0, since = 0;
     for (int i = 0; i < code->subscribers; i++) {
         const struct pml_recorder *recorder = code->subscriber[i]->recorder;
-        const struct pml_peak_picture *picture = recorder && recorder->recording ? recorder->picture : NULL;
-        if (!picture || picture->group < 0)
+        if (!recorder || !recorder->recording || !recorder->group)
             continue;
-        groups |= UINT64_C(1) << picture->group;
-        since = since < picture->since ? picture->since : since;
+        groups |= recorder->group;
+        since = since < recorder->group_since ? recorder->group_since : since;
     }
     code->since = since;
     atomic_store_explicit(&code->groups, groups, memory_order_relaxed);
     pml_codes_version++;
+}
+
+bool pml_codes_recorded(const struct pml_code *code)
+{
+    for (int i = 0; i < code->subscribers; i++)
+        if (code->subscriber[i]->recorder->recording)
+            return true;
+    return false;
 }
 
 void pml_codes_regroup(void)
@@ -161,7 +170,8 @@ void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber)
 void pml_codes_release(struct pml_code *code)
 {
     if (--code->references == 0) {
-        pml_charge_forget_code(code);
+        if (code->forget)
+            code->forget(code);
         free(code->subscriber);
         free(code);
     }

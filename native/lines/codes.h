@@ -11,22 +11,9 @@
 #include <stdint.h>
 
 #include "lines/line_table.h"
+#include "lines/recorders.h"
 
 struct pml_owner;
-struct pml_peak_picture;
-
-/* One profiler's state as the hook sees it. */
-struct pml_recorder {
-    struct pml_peak_picture *picture; /* who holds the peak, for this profiler or its group; or NULL */
-    _Atomic bool recording; /* changed with the GIL, read from anywhere */
-    bool failed;      /* memory ran out: figures are incomplete */
-    bool interrupted; /* another tracer took the hook's place */
-    uint64_t started; /* `pml_recorders_starts` at the last start */
-    int64_t sample_runs; /* read statistics for this many segments of a line */
-    int stat_columns;
-    int *stat_column_ids;
-    int saved_group; /* what autograd saves is counted once in a group of profilers; 0: not counted */
-};
 
 /* One profiler's counters for one code object. */
 struct pml_subscriber {
@@ -42,11 +29,15 @@ struct pml_code {
     int subscribers;
     struct pml_subscriber **subscriber;
     uint64_t since;          /* the highest `since` of those pictures */
-    _Atomic uint64_t groups; /* a bit for each picture that its profilers record for (owners.h) */
+    _Atomic uint64_t groups; /* a bit for each picture that its profilers record for */
     int owner_line;          /* of owner[0] */
     int owners;
-    struct pml_owner **owner; /* by line */
+    struct pml_owner **owner;          /* by line (holders/charge.h) */
+    void (*forget)(struct pml_code *); /* called before it is freed; set by who gave it owners */
 };
+
+/* Changes whenever it may change which profilers count a code object: frames then look again. */
+extern uint64_t pml_codes_version;
 
 struct pml_code *pml_codes_find(const void *key);
 /* False when memory runs out. The table stays the subscriber's. */
@@ -54,6 +45,14 @@ bool pml_codes_subscribe(const void *key, struct pml_subscriber *subscriber);
 void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber);
 /* Which profilers record has changed: each code object's groups anew. */
 void pml_codes_regroup(void);
+
+/* True if any profiler of this code records now. */
+bool pml_codes_recorded(const struct pml_code *code);
+
+static inline uint64_t pml_codes_groups(const struct pml_code *code)
+{
+    return atomic_load_explicit(&code->groups, memory_order_relaxed);
+}
 
 static inline struct pml_code *pml_codes_retain(struct pml_code *code)
 {

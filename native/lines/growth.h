@@ -1,14 +1,14 @@
 /* How a line's memory went over its later runs: all but the first, which is set-up. Needs the GIL.
  *
- * A history is cut into stretches of equally many runs. When all are full, pairs are merged and the width doubles: memory
- * stays the same however often the line runs, and the whole time is covered. Runs are kept twice: one by one, and one
- * sample for each outermost profiled call, so that what rises inside a call and is given back by its end can be told
- * from what stays.
+ * A history is cut into stretches of equally many runs. When all are full, pairs are merged and the width doubles:
+ * memory stays the same however often the line runs, and the whole time is covered. Runs are kept twice: one by one,
+ * and one sample for each outermost profiled call, so that what rises inside a call and is given back by its end can be
+ * told from what stays.
  */
 #ifndef PML_GROWTH_H
 #define PML_GROWTH_H
 
-#include "meter/meter.h"
+#include "meter/window.h"
 
 #define PML_STRETCHES 16
 
@@ -28,12 +28,12 @@ struct pml_history {
 };
 
 struct pml_growth {
-    bool live; /* `low` is what the line holds itself */
-    uint64_t epoch;  /* the outermost call that the last run belonged to */
-    int64_t gross;      /* bytes allocated on the device until the end of the last run */
+    bool live;           /* `low` is what the line holds itself */
+    uint64_t epoch;      /* the outermost call that the last run belonged to */
+    int64_t gross;       /* bytes allocated on the device until the end of the last run */
     int64_t gross_first; /* and of the first of the later runs */
-    int64_t freed; /* bytes freed on the device until the end of the last run */
-    int64_t freed_gap; /* the most that was freed from one run's end to the next one's */
+    int64_t freed;       /* bytes freed on the device until the end of the last run */
+    int64_t freed_gap;   /* the most that was freed from one run's end to the next one's */
     struct pml_history runs;
     struct pml_history calls;
     struct pml_stretch closed_runs[PML_STRETCHES];

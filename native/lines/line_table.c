@@ -149,7 +149,7 @@ static void set_apart(struct pml_line_table *table, int index, struct pml_line_s
 
 /* `charged`: before this segment. */
 PML_COLD static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
-                          uint64_t charged)
+                                   uint64_t charged)
 {
     static const struct pml_span no_span;
     struct pml_line_stats *stats = stats_at(table, PML_TARGET_SLOT, index);
@@ -201,11 +201,12 @@ static struct pml_line_columns *stat_values_at(struct pml_line_table *table, int
 {
     if (!table->stat_values[slot])
         table->stat_values[slot] = calloc((size_t)table->lines, stat_values_size(table));
-    return table->stat_values[slot] ? (void *)(table->stat_values[slot] + (size_t)index * stat_values_size(table)) : NULL;
+    return table->stat_values[slot] ? (void *)(table->stat_values[slot] + (size_t)index * stat_values_size(table))
+                                    : NULL;
 }
 
-static bool record_columns_slot(struct pml_line_table *table, int slot, int index, const struct pml_column_values *columns,
-                              int device)
+static bool record_columns_slot(struct pml_line_table *table, int slot, int index,
+                                const struct pml_column_values *columns, int device)
 {
     struct pml_line_columns *stat_values = stat_values_at(table, slot, index);
     if (!stat_values)
@@ -219,7 +220,8 @@ static bool record_columns_slot(struct pml_line_table *table, int slot, int inde
     return true;
 }
 
-PML_COLD bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window, int target)
+PML_COLD bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
+                                            int target)
 {
     if (!pml_line_table_has(table, line) || table->stat_columns == 0)
         return true;

@@ -5,7 +5,7 @@
 #define PML_LINE_TABLE_H
 
 #include "lines/growth.h"
-#include "meter/meter.h"
+#include "meter/window.h"
 
 #define PML_TARGET_SLOT 0 /* slot 1 + d is device d */
 

@@ -1,16 +1,16 @@
-/* Visiting every object that the collector keeps, where it is: `gc.get_objects()` would first write a reference to each of
- * them, which costs more than all else that a walk does, and leaves out what `gc.freeze` has set aside (Python 3.12 does
- * that itself as it starts, servers with the weights of their models).
+/* Visiting every object that the collector keeps, where it is: `gc.get_objects()` would first write a reference to each
+ * of them, which costs more than all else that a walk does, and leaves out what `gc.freeze` has set aside (Python 3.12
+ * does that itself as it starts, servers with the weights of their models).
  *
- * Up to Python 3.13, whose layout is final, each generation is a ring of `struct gc_head`, one right before each object,
- * and one head that has no object; the heads of all generations stand together. A new object is the last of the youngest
- * ring, and so next to the head of that. Later versions are asked. Needs the GIL; nothing may allocate or free objects
- * meanwhile.
+ * Up to Python 3.13, whose layout is final, each generation is a ring of `struct gc_head`, one right before each
+ * object, and one head that has no object; the heads of all generations stand together. A new object is the last of the
+ * youngest ring, and so next to the head of that. Later versions are asked. Needs the GIL; nothing may allocate or free
+ * objects meanwhile.
  *
- * Where the next object is stands in the object before it, so that a walk along a ring waits for memory at each step. It
- * is begun at many places instead, and takes a step at each of them in turn.
+ * Where the next object is stands in the object before it, so that a walk along a ring waits for memory at each step.
+ * It is begun at many places instead, and takes a step at each of them in turn.
  */
-#include "cpython/state.h"
+#include "live/gc_lists.h"
 
 /* Objects found; no references. */
 struct pile {
@@ -176,7 +176,8 @@ static struct rings *find_rings(void)
     Py_DECREF(newest);
     if (rings->youngest == rings->generation && is_ring(rings->youngest) && is_ring(&rings->frozen))
         return rings;
-    PyErr_SetString(PyExc_RuntimeError, "the objects of this build of Python cannot be found: its collector is another one");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "the objects of this build of Python cannot be found: its collector is another one");
     return NULL;
 }
 
@@ -211,7 +212,8 @@ static inline int begins(const struct walk *walk, const struct gc_head *node)
     return PyModule_CheckExact(object_of(node)) ? module_at(walk, node) : NOWHERE;
 }
 
-/* Modules spread evenly over those imported. While a collection runs, objects lie in other rings too, so there are none. */
+/* Modules spread evenly over those imported. While a collection runs, objects lie in other rings too, so there are
+ * none. */
 static void choose_modules(struct walk *walk)
 {
     PyObject *modules = PyImport_GetModuleDict(), *module; /* borrowed */

@@ -1,13 +1,14 @@
 /* The type `Storage`: one storage of live tensors, its bytes, where they are, and the tensors on it.
  *
- * There is one for each storage of a program while a report is made, so it is small: most have one tensor, held without a
- * list, and the collector does not look at it. Nothing that a tensor refers to refers to a Storage. Needs the GIL.
+ * There is one for each storage of a program while a report is made, so it is small: most have one tensor, held without
+ * a list, and the collector does not look at it. Nothing that a tensor refers to refers to a Storage. Needs the GIL.
  */
-#include "live/storages.h"
+#include "live/storage_type.h"
 
 #include <structmember.h>
 
-PyObject *pml_storage_type_new(PyTypeObject *type, unsigned long long key, unsigned long long address, Py_ssize_t nbytes)
+PyObject *pml_storage_type_new(PyTypeObject *type, unsigned long long key, unsigned long long address,
+                               Py_ssize_t nbytes)
 {
     PmlStorage *self = (PmlStorage *)type->tp_alloc(type, 0);
     if (!self)

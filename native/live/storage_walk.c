@@ -2,7 +2,11 @@
  *
  * Needs the GIL throughout. What a walk returns holds references: the caller drops it.
  */
-#include "live/storages.h"
+#include "live/storage_walk.h"
+
+#include <stdbool.h>
+
+#include "live/gc_lists.h"
 
 #define KNOWN_TYPES 512
 
@@ -65,8 +69,8 @@ static PyObject *select_wanted(struct wanted *wanted)
     return found;
 }
 
-/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. A str
- * stands for the types in C that define an attribute of this name. */
+/* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. A
+ * str stands for the types in C that define an attribute of this name. */
 PyObject *pml_storage_walk_instances(PyObject *module, PyObject *types)
 {
     struct wanted wanted = {.types = tuple_of_types(types)};
@@ -99,7 +103,8 @@ static PyObject *sort_out(struct wanted *wanted, PyObject *found)
     return lists;
 }
 
-/* walk_kinds(type, ...) -> a list for each type, as `walk_instances` gives; each object in that of the first that fits. */
+/* walk_kinds(type, ...) -> a list for each type, as `walk_instances` gives; each object in that of the first that fits.
+ */
 PyObject *pml_storage_walk_kinds(PyObject *module, PyObject *types)
 {
     struct wanted wanted = {.types = tuple_of_types(types)};
@@ -131,8 +136,8 @@ PyObject *pml_storage_walk_try(PyObject *question, PyObject *object)
     return Py_NewRef(Py_None);
 }
 
-/* try_each(question, list) -> list of what a function, or a getset descriptor of a type in C, gives for each object, None
- * where it raised. Descriptors are read without the tuple that calling their `__get__` makes. */
+/* try_each(question, list) -> list of what a function, or a getset descriptor of a type in C, gives for each object,
+ * None where it raised. Descriptors are read without the tuple that calling their `__get__` makes. */
 PyObject *pml_storage_walk_try_each(PyObject *module, PyObject *args)
 {
     PyObject *question, *objects;

@@ -1,9 +1,13 @@
-/* What a memory report does with all storages at once: entering tensors, counting bytes once, summing up, and putting the
- * largest first. With many tensors that is where its time goes.
+/* What a memory report does with all storages at once: entering tensors, counting bytes once, summing up, and putting
+ * the largest first. With many tensors that is where its time goes.
  *
  * Needs the GIL. Lists given by Python may hold Storage objects only; they are read in one go, without running code.
  */
 #include "live/storages.h"
+
+#include "cpython/state.h"
+#include "live/storage_type.h"
+#include "live/storage_walk.h"
 
 #include <stdlib.h>
 
@@ -13,10 +17,10 @@
 
 struct entering {
     PyTypeObject *type;
-    PyObject *storages; /* dict: key to Storage */
-    PyObject *devices;  /* mapping: device to the list of its storages */
+    PyObject *storages;                                               /* dict: key to Storage */
+    PyObject *devices;                                                /* mapping: device to the list of its storages */
     PyObject *handle_of, *key_of, *device_of, *address_of, *bytes_of; /* questions */
-    PyObject *without;  /* list: tensors that have no storage */
+    PyObject *without;                                                /* list: tensors that have no storage */
     PyObject *unbacked; /* list: tensors whose storage has a size and no memory */
 };
 
@@ -84,16 +88,16 @@ static int enter(const struct entering *e, PyObject *tensor)
     return failed;
 }
 
-/* enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (tensors without a storage, tensors
- * whose storage has a size and no memory). New storages are added to the dict `storages` and to the list of their device,
- * `devices[device]`; tensors that share one to that. The questions are asked as by `try_each`: the handle and the address
- * of the tensor, the others of the handle. */
+/* enter_tensors(tensors, storages, devices, (handle, key, device, address, bytes)) -> (tensors without a storage,
+ * tensors whose storage has a size and no memory). New storages are added to the dict `storages` and to the list of
+ * their device, `devices[device]`; tensors that share one to that. The questions are asked as by `try_each`: the handle
+ * and the address of the tensor, the others of the handle. */
 PyObject *pml_storages_enter_tensors(PyObject *module, PyObject *args)
 {
     PyObject *tensors;
     struct entering e = {.type = pml_state_of(module)->storage_type};
-    if (!PyArg_ParseTuple(args, "O!O!O(OOOOO):enter_tensors", &PyList_Type, &tensors, &PyDict_Type, &e.storages, &e.devices,
-                          &e.handle_of, &e.key_of, &e.device_of, &e.address_of, &e.bytes_of))
+    if (!PyArg_ParseTuple(args, "O!O!O(OOOOO):enter_tensors", &PyList_Type, &tensors, &PyDict_Type, &e.storages,
+                          &e.devices, &e.handle_of, &e.key_of, &e.device_of, &e.address_of, &e.bytes_of))
         return NULL;
     PyObject *result = Py_BuildValue("([][])");
     if (!result)
@@ -231,8 +235,8 @@ static PyObject *without_row(const PmlStorage *storage)
 }
 
 /* largest_first(storages, rows) -> (storages, the largest first; tensors left out). Left out are those that can have no
- * row: they have one tensor each, bytes, and as many larger ones before them as there are rows. Most of a large program's
- * are such. */
+ * row: they have one tensor each, bytes, and as many larger ones before them as there are rows. Most of a large
+ * program's are such. */
 PyObject *pml_storages_largest_first(PyObject *module, PyObject *args)
 {
     PyObject *given;

@@ -1,10 +1,11 @@
-/* Live blocks (see cpu_blocks.h): a hash table in shards, open addressing, linear probing, deletion by shifting back. */
+/* Live blocks (see cpu_blocks.h): a hash table in shards, open addressing, linear probing, deletion by shifting back.
+ */
 #include "meter/cpu_blocks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "lock_order.h"
+#include "base/lock_order.h"
 
 #define SHARDS 16
 #define FIRST_CAPACITY 256

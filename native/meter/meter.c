@@ -1,17 +1,13 @@
-/* The meter (see meter.h): per device current values, running peaks, and the list of open windows.
+/* The meter (see meter.h): per device current values, and `top`, the highest level since it was last taken.
  *
- * Each device keeps `top`, the highest level since the last fold. A fold takes it, puts the present level in its
- * place, and raises the running maximum of every linked window. An event that lands while a fold runs is either in
- * the value taken or in `top` afterwards, never lost.
+ * Taking it puts the present level in its place. An event that comes meanwhile is either in the value taken or in `top`
+ * afterwards, never lost.
  */
 #include "meter/meter.h"
 
 #include <string.h>
 
-struct pml_meter pml_meter = {
-    .devices = 1,
-    .windows = {.next = &pml_meter.windows, .prev = &pml_meter.windows},
-};
+struct pml_meter pml_meter = {.devices = 1};
 
 static void raise_to(_Atomic int64_t *top, int64_t value)
 {
@@ -119,12 +115,6 @@ void pml_meter_read(int device, struct pml_levels *levels)
     levels->count = atomic_load_explicit(&dev->count, memory_order_relaxed);
 }
 
-/* A device's ticks are read before its levels: what comes in between is found later, at the latest. */
-static uint64_t ticks_of(int device)
-{
-    return atomic_load_explicit(&pml_meter.device[device].ticks, memory_order_acquire);
-}
-
 /* Events may come meanwhile. */
 static int64_t take_shared_top(struct pml_device *dev, int metric)
 {
@@ -139,37 +129,6 @@ static int64_t take_shared_top(struct pml_device *dev, int metric)
     return pml_numbers_max(peak, level);
 }
 
-/* Devices that appeared after the window began held nothing then. */
-PML_COLD static void cover_more(struct pml_window *window, int devices)
-{
-    while (window->devices < devices)
-        window->span[window->devices++] = (struct pml_span){.ticks = 0};
-}
-
-static inline void cover_devices(struct pml_window *window, int devices)
-{
-    if (window->devices < devices)
-        cover_more(window, devices);
-}
-
-static inline void raise_windows(int device, int64_t active, int64_t allocated, int64_t reserved)
-{
-    for (struct pml_window *w = pml_meter.windows.next; w != &pml_meter.windows; w = w->next) {
-        cover_devices(w, device + 1);
-        int64_t *peak = w->span[device].peak;
-        peak[PML_ACTIVE] = pml_numbers_max(peak[PML_ACTIVE], active);
-        peak[PML_ALLOCATED] = pml_numbers_max(peak[PML_ALLOCATED], allocated);
-        peak[PML_RESERVED] = pml_numbers_max(peak[PML_RESERVED], reserved);
-    }
-}
-
-__attribute__((noinline)) static void fold_cpu(void)
-{
-    struct pml_device *dev = &pml_meter.device[PML_CPU];
-    raise_windows(PML_CPU, take_shared_top(dev, PML_ACTIVE), take_shared_top(dev, PML_ALLOCATED),
-                  take_shared_top(dev, PML_RESERVED));
-}
-
 static inline int64_t take_top(struct pml_device *dev, int metric)
 {
     int64_t level = atomic_load_explicit(&dev->level[metric], memory_order_relaxed);
@@ -178,100 +137,15 @@ static inline int64_t take_top(struct pml_device *dev, int metric)
     return peak;
 }
 
-PML_HOT void pml_window_fold_device(int device)
+/* A device's ticks are read before its levels: what comes in between is found later, at the latest. */
+PML_HOT bool pml_meter_take_tops(int device, int64_t top[PML_METRICS])
 {
     struct pml_device *dev = &pml_meter.device[device];
-    uint64_t ticks = ticks_of(device);
+    uint64_t ticks = pml_meter_ticks_of(device);
     if (ticks == dev->folded)
-        return;
+        return false;
     dev->folded = ticks;
-    if (device == PML_CPU)
-        fold_cpu();
-    else
-        raise_windows(device, take_top(dev, PML_ACTIVE), take_top(dev, PML_ALLOCATED), take_top(dev, PML_RESERVED));
-}
-
-void pml_window_fold_columns(int device)
-{
-    for (struct pml_window *w = pml_meter.windows.next; w != &pml_meter.windows; w = w->next)
-        pml_stat_columns_raise(&w->columns, device);
-}
-
-void pml_window_link(struct pml_window *window)
-{
-    struct pml_window *head = &pml_meter.windows;
-    window->next = head->next;
-    window->prev = head;
-    head->next->prev = window;
-    head->next = window;
-}
-
-void pml_window_unlink(struct pml_window *window)
-{
-    window->prev->next = window->next;
-    window->next->prev = window->prev;
-    window->next = window->prev = window;
-}
-
-static void start_at(struct pml_span *span, const struct pml_levels *levels)
-{
     for (int m = 0; m < PML_METRICS; m++)
-        span->start.level[m] = span->peak[m] = levels->level[m];
-    span->start.gross = levels->gross;
-    span->start.count = levels->count;
-    span->ticks = span->end_ticks;
-}
-
-void pml_window_restart(struct pml_window *window)
-{
-    uint64_t ticks = pml_meter_invalidations();
-    window->devices = pml_meter_devices();
-    for (int d = 0; d < window->devices; d++) {
-        struct pml_span *span = &window->span[d];
-        ticks += span->end_ticks = ticks_of(d);
-        pml_meter_read(d, &span->end);
-        start_at(span, &span->end);
-    }
-    window->ticks = window->end_ticks = ticks;
-}
-
-PML_HOT void pml_window_read_end(struct pml_window *window)
-{
-    uint64_t ticks = pml_meter_invalidations();
-    cover_devices(window, pml_meter_devices());
-    for (int d = 0; d < window->devices; d++) {
-        struct pml_span *span = &window->span[d];
-        uint64_t now = ticks_of(d);
-        ticks += now;
-        if (now != span->ticks) {
-            span->end_ticks = now;
-            pml_meter_read(d, &span->end);
-        }
-    }
-    window->end_ticks = ticks;
-}
-
-PML_HOT void pml_window_go_on(struct pml_window *window)
-{
-    window->ticks = window->end_ticks;
-    for (int d = 0; d < window->devices; d++)
-        if (window->span[d].ticks != window->span[d].end_ticks)
-            start_at(&window->span[d], &window->span[d].end);
-}
-
-PML_HOT void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
-{
-    cover_devices(outer, inner->devices);
-    for (int d = 0; d < inner->devices; d++)
-        for (int m = 0; m < PML_METRICS; m++)
-            if (outer->span[d].peak[m] < inner->span[d].peak[m])
-                outer->span[d].peak[m] = inner->span[d].peak[m];
-    if (outer->columns.active && inner->columns.active)
-        pml_stat_columns_absorb(&outer->columns, &inner->columns);
-}
-
-void pml_window_forget_all(void)
-{
-    while (pml_meter.windows.next != &pml_meter.windows)
-        pml_window_unlink(pml_meter.windows.next);
+        top[m] = device == PML_CPU ? take_shared_top(dev, m) : take_top(dev, m);
+    return true;
 }

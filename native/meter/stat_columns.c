@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meter/meter.h"
+#include "base/hot.h"
+#include "base/limits.h"
 
 static struct {
     int columns;
@@ -125,11 +126,8 @@ int64_t pml_stat_columns_value(const struct pml_column_values *values, int devic
     int64_t now = readings.level[device][column];
     int64_t value = device < values->devices ? row(values, device)[column] : 0;
     switch (readings.kind[column]) {
-    case PML_STAT_COLUMN_PEAK:
-        return value;
-    case PML_STAT_COLUMN_COUNT:
-        return now >= value ? now - value : now;
-    default:
-        return now;
+    case PML_STAT_COLUMN_PEAK: return value;
+    case PML_STAT_COLUMN_COUNT: return now >= value ? now - value : now;
+    default: return now;
     }
 }

@@ -1,7 +1,8 @@
 /* Columns that allocator events do not carry: values of PyTorch's allocator statistics, known only where a segment
  * begins and ends. Needs the GIL throughout.
  *
- * A column is an id given by `pml_stat_columns_add`; ids are never taken back. Accelerators only: device slots 1 and up.
+ * A column is an id given by `pml_stat_columns_add`; ids are never taken back. Accelerators only: device slots 1 and
+ * up.
  */
 #ifndef PML_STAT_COLUMNS_H
 #define PML_STAT_COLUMNS_H

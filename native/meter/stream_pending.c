@@ -5,8 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "lock_order.h"
-#include "meter/meter.h"
+#include "base/hot.h"
+#include "base/limits.h"
+#include "base/lock_order.h"
 
 #define MOST_EVENTS 16
 

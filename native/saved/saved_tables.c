@@ -1,11 +1,13 @@
-/* What autograd keeps (see saved_tables.h): blocks by address in a chained hash table, each with the lines it counts for. */
+/* What autograd keeps (see saved_tables.h): blocks by address in a chained hash table, each with the lines it counts
+ * for. */
 #include "saved/saved_tables.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/lock_order.h"
+#include "base/moment.h"
 #include "holders/report_queue.h"
-#include "lock_order.h"
 #include "holders/thread_line.h"
 
 struct owner {
@@ -20,7 +22,7 @@ struct known {
     struct known *next;
     const void *pointer;
     int64_t size;
-    uint64_t born; /* `pml_moment` at its allocation; 0 if that was not seen */
+    uint64_t born;   /* `pml_moment` at its allocation; 0 if that was not seen */
     uint64_t hooked; /* the outermost call in which it was given to hooks */
     int device;
     bool asked;
@@ -151,7 +153,7 @@ static void forget_all(void)
 
 /* ---- events ---- */
 
-void pml_saved_ask_with(bool (*question)(const void *handle))
+void pml_saved_tables_ask_with(bool (*question)(const void *handle))
 {
     pml_saved_tables_lock();
     is_parameter = question;
@@ -341,7 +343,8 @@ static void count_block(struct known *block, const struct charge *charge, const 
     }
 }
 
-/* What was made in the line itself is no parameter; of the rest each block is asked about once, when it is first saved. */
+/* What was made in the line itself is no parameter; of the rest each block is asked about once, when it is first saved.
+ */
 static bool must_ask(const struct known *block, const struct charge *charge)
 {
     return !block->asked && !block->owners && block->born < charge->segment;

@@ -4,10 +4,10 @@
  * counted for. A storage that is saved counts once in each group of profilers, for the innermost profiled line of the
  * thread, until its memory is freed.
  *
- * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, taken before all
- * other locks of the engine (docs/threads.md). What changes who is subscribed to a code object holds it too
- * (`pml_saved_tables_lock`), since a line is looked up without the GIL. While a tensor is counted the gate of the CPU's backlog is
- * held as well: the line of another thread that waits for backward then stays.
+ * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, taken before
+ * all other locks of the engine (docs/threads.md). What changes who is subscribed to a code object holds it too
+ * (`pml_saved_tables_lock`), since a line is looked up without the GIL. While a tensor is counted the gate of the CPU's
+ * report queue is held as well: the line of another thread that waits for backward then stays.
  */
 #ifndef PML_SAVED_TABLES_H
 #define PML_SAVED_TABLES_H
@@ -43,7 +43,7 @@ struct pml_saved_table {
     int first_line;
     int lines;
     int group;
-    int references; /* the profiler's, and one for each block counted here */
+    int references;      /* the profiler's, and one for each block counted here */
     uint64_t generation; /* a clear begins another */
     bool failed;
     struct pml_saved_figures *figures[PML_MAX_DEVICES];
@@ -56,12 +56,12 @@ struct pml_saved_tensor {
     int device;          /* a meter slot, likewise */
     bool hooked;         /* the program's own hooks take it over */
     bool backward;       /* backward is running on this thread */
-    const void *handle;  /* for `pml_saved_ask_with` */
+    const void *handle;  /* for `pml_saved_tables_ask_with` */
 };
 
 extern _Atomic bool pml_saved_tables_following;
 /* What says whether a tensor is a parameter or a view of one. Called with no lock held, once for each block at most. */
-void pml_saved_ask_with(bool (*is_parameter)(const void *handle));
+void pml_saved_tables_ask_with(bool (*is_parameter)(const void *handle));
 
 void pml_saved_tables_follow(bool follow);
 void pml_saved_tables_allocated(int device, const void *pointer, int64_t size);

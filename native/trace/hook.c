@@ -5,9 +5,12 @@
  * It never raises, creates no Python object and calls no Python on a LINE event, except where PyTorch's statistics must
  * be read (statistics.c).
  */
-#include "cpython/state.h"
+#include "trace/hook.h"
 
+#include "frames/segment.h"
 #include "holders/ledger.h"
+#include "lines/recorders.h"
+#include "trace/statistics.h"
 
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
@@ -42,7 +45,8 @@ PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
     pml_segment_next(top, line, sample, frame_around(hook));
 }
 
-/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it. */
+/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it.
+ */
 static void on_exception(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
@@ -63,7 +67,8 @@ PML_COLD static void fail_recorders(const struct pml_code *code)
         code->subscriber[i]->recorder->failed = true;
 }
 
-/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no memory. */
+/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no
+ * memory. */
 static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
 {
     bool sample = pml_segment_wants_sample(code, line);
@@ -157,7 +162,7 @@ static void leave(PmlHook *hook, int entries)
     if (hook->depth == 0)
         return;
     if (pml_hook_displaced(hook))
-        pml_recorders_interrupt(hook->state);
+        pml_recorders_interrupt();
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
@@ -293,7 +298,7 @@ PyObject *pml_hook_enter(struct pml_state *state)
         return NULL;
     bool lost = hook->depth > 0 && !pml_compat_trace_function(hook->python_thread);
     if (lost) {
-        pml_recorders_interrupt(state);
+        pml_recorders_interrupt();
         resynchronise(hook, PyEval_GetFrame());
     }
     if (hook->depth++ == 0 || lost)
@@ -405,12 +410,9 @@ static void hook_dealloc(PyObject *self)
 }
 
 static PyType_Slot hook_slots[] = {
-    {Py_tp_doc, "One thread's trace hook."},
-    {Py_tp_call, hook_call},
-    {Py_tp_traverse, hook_traverse},
-    {Py_tp_clear, hook_clear},
-    {Py_tp_dealloc, hook_dealloc},
-    {0, NULL},
+    {Py_tp_doc, "One thread's trace hook."}, {Py_tp_call, hook_call},
+    {Py_tp_traverse, hook_traverse},         {Py_tp_clear, hook_clear},
+    {Py_tp_dealloc, hook_dealloc},           {0, NULL},
 };
 
 PyType_Spec pml_hook_spec = {

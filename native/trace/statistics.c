@@ -5,12 +5,13 @@
  * needs exact peaks resets them; the peaks that the user would have seen are kept in `kept` and given back by
  * allocator_stats.py. Failure is remembered and told by whoever shows the figures.
  */
-#include "cpython/state.h"
+#include "trace/statistics.h"
 
 #include "events/allocator_events.h"
 #include "meter/stat_columns.h"
 #include "holders/ledger.h"
 #include "meter/stream_pending.h"
+#include "meter/window.h"
 
 /* nested[path[0]][path[1]]..., the last name replaced by `last` unless NULL; 0 where there is none. */
 static int64_t lookup(PyObject *nested, PyObject *path, const char *last)

@@ -1,7 +1,9 @@
 /* A line's later runs as a plain tuple, for the snapshot (see growth.h). */
-#include "cpython/state.h"
+#include "types/growth_figures.h"
 
+#include "frames/segment.h"
 #include "holders/ledger.h"
+#include "lines/codes.h"
 
 static PyObject *stretch_tuple(const struct pml_stretch *s)
 {
@@ -22,9 +24,9 @@ static PyObject *stretch_list(const struct pml_history *history, const struct pm
     return list;
 }
 
-/* (whether `low` is what the line itself holds, what it holds now or -1, what it lost as functions ended, bytes allocated
- * from the first of the runs to the last one, and from that to the end of the outermost call, bytes freed then, most freed
- * between two runs, stretches by runs, stretches by outermost calls) */
+/* (whether `low` is what the line itself holds, what it holds now or -1, what it lost as functions ended, bytes
+ * allocated from the first of the runs to the last one, and from that to the end of the outermost call, bytes freed
+ * then, most freed between two runs, stretches by runs, stretches by outermost calls) */
 PyObject *pml_growth_figures_new(const struct pml_growth *growth, const void *code, int line, int device)
 {
     if (!growth)
@@ -37,9 +39,8 @@ PyObject *pml_growth_figures_new(const struct pml_growth *growth, const void *co
         Py_XDECREF(runs);
         return NULL;
     }
-    return Py_BuildValue("(NLLLLLLNN)", PyBool_FromLong(growth->live), (long long)live, (long long)ended,
-                         (long long)(growth->gross - growth->gross_first),
-                         (long long)(pml_segment_gross_at_end[device] - growth->gross),
-                         (long long)(pml_segment_freed_at_end[device] - growth->freed), (long long)growth->freed_gap, runs,
-                         calls);
+    return Py_BuildValue(
+        "(NLLLLLLNN)", PyBool_FromLong(growth->live), (long long)live, (long long)ended,
+        (long long)(growth->gross - growth->gross_first), (long long)(pml_segment_gross_at_end[device] - growth->gross),
+        (long long)(pml_segment_freed_at_end[device] - growth->freed), (long long)growth->freed_gap, runs, calls);
 }

@@ -3,11 +3,12 @@
  *
  * Ownership: tracers own the Holders they record for. Needs the GIL.
  */
-#include "cpython/state.h"
+#include "types/holders_type.h"
 
 #include <stdlib.h>
 
 #include "holders/failures.h"
+#include "holders/picture_recording.h"
 
 static PyObject *holders_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -58,7 +59,8 @@ static PyObject *peak_tuple(int slot, const struct pml_peak *peak)
     PyObject *holders = at ? holder_list(&peak->list) : NULL;
     PyObject *series = holders ? series_list(&peak->series) : NULL;
     if (series)
-        return Py_BuildValue("(iLNNLN)", slot, (long long)peak->peak, at, holders, (long long)peak->series.step, series);
+        return Py_BuildValue("(iLNNLN)", slot, (long long)peak->peak, at, holders, (long long)peak->series.step,
+                             series);
     Py_XDECREF(at);
     Py_XDECREF(holders);
     return NULL;
@@ -126,11 +128,12 @@ static void holders_dealloc(PyObject *self)
 
 static PyMethodDef holders_methods[] = {
     {"snapshot", holders_snapshot, METH_NOARGS,
-     "snapshot() -> [(slot, peak, line at the peak, holders, events a point, values over the run)]; a line is (id of its "
-     "code object or 0, line, kind, bytes), kind 0 by the line itself, 1 in backward, 2 autograd with several lines."},
+     "snapshot() -> [(slot, peak, line at the peak, holders, events a point, values over the run)]; a line is "
+     "(id of its code object or 0, line, kind, bytes), kind 0 by the line itself, 1 in backward, "
+     "2 autograd with several lines."},
     {"failures", holders_failures, METH_NOARGS,
-     "failures() -> (how many, [(slot, asked, allocated, active, reserved, unused, total, line, holders)]): allocations "
-     "that failed, the first ones in full."},
+     "failures() -> (how many, [(slot, asked, allocated, active, reserved, unused, total, line, holders)]): "
+     "allocations that failed, the first ones in full."},
     {NULL, NULL, 0, NULL},
 };
 

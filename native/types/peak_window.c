@@ -3,11 +3,14 @@
  * A window that stands alone in the meter's list: it may overlap others in any way, on any thread. Closing freezes its
  * figures; so does a fork, for the child. Needs the GIL.
  */
-#include "cpython/state.h"
+#include "types/peak_window.h"
+
+#include "cpython/arguments.h"
+#include "meter/window.h"
+#include "trace/statistics.h"
 
 typedef struct {
-    PyObject_HEAD
-    struct pml_state *state; /* the type keeps it alive */
+    PyObject_HEAD struct pml_state *state; /* the type keeps it alive */
     struct pml_window window;
     int64_t last[PML_MAX_DEVICES][PML_METRICS]; /* levels when it was closed */
 } PmlPeakWindow;
@@ -74,10 +77,11 @@ static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
     static const struct pml_span nothing;
     const struct pml_span *span = slot < self->window.devices ? &self->window.span[slot] : &nothing;
     const int64_t *last = self->last[slot];
-    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start.level[PML_ACTIVE], (long long)span->start.level[PML_ALLOCATED],
-                         (long long)span->start.level[PML_RESERVED], (long long)peak_of(span, PML_ACTIVE, last),
-                         (long long)peak_of(span, PML_ALLOCATED, last), (long long)peak_of(span, PML_RESERVED, last),
-                         (long long)last[PML_ACTIVE], (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
+    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start.level[PML_ACTIVE],
+                         (long long)span->start.level[PML_ALLOCATED], (long long)span->start.level[PML_RESERVED],
+                         (long long)peak_of(span, PML_ACTIVE, last), (long long)peak_of(span, PML_ALLOCATED, last),
+                         (long long)peak_of(span, PML_RESERVED, last), (long long)last[PML_ACTIVE],
+                         (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
 }
 
 static PyObject *window_figures(PyObject *object, PyObject *device)

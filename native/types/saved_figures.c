@@ -1,12 +1,11 @@
-/* What autograd keeps (saved_tables.h), as Python sees it: beginning to follow it, asking whether a tensor is a parameter, and
- * the figures of a tracer. Needs the GIL, but for `is_parameter`, which takes it.
+/* What autograd keeps (saved_tables.h), as Python sees it: beginning to follow it, asking whether a tensor is a
+ * parameter, and the figures of a tracer. Needs the GIL, but for `is_parameter`, which takes it.
  */
 #define _GNU_SOURCE
-#include "cpython/state.h"
+#include "types/saved_figures.h"
 
 #include <dlfcn.h>
 
-#include "saved/saved_tables.h"
 #include "events/saved_events.h"
 
 #define MOST_SAMPLES 8
@@ -71,7 +70,8 @@ static int read_sample(PyObject *item, struct pml_saved_sample *sample)
 {
     unsigned long long tensor, storage, memory;
     long long bytes;
-    if (!PyArg_ParseTuple(item, "KKKL;a sample is (tensor, storage, memory, bytes)", &tensor, &storage, &memory, &bytes))
+    if (!PyArg_ParseTuple(item, "KKKL;a sample is (tensor, storage, memory, bytes)", &tensor, &storage, &memory,
+                          &bytes))
         return -1;
     *sample = (struct pml_saved_sample){(void *)(uintptr_t)tensor, (void *)(uintptr_t)storage,
                                         (void *)(uintptr_t)memory, bytes};
@@ -113,7 +113,7 @@ PyObject *pml_saved_figures_connect(PyObject *module, PyObject *args)
         return NULL;
     bool done = find_wrap() && pml_saved_events_learn(sample, (int)count) && pml_saved_events_install();
     if (done)
-        pml_saved_ask_with(is_parameter);
+        pml_saved_tables_ask_with(is_parameter);
     return PyBool_FromLong(done);
 }
 
@@ -152,30 +152,12 @@ static int append_line(PyObject *list, struct pml_saved_table *table, int line, 
     return result;
 }
 
-static PyObject *table_list(struct pml_saved_table *table)
+PyObject *pml_saved_figures_new(struct pml_saved_table *table)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < table->lines; i++)
         for (int d = 0; list && d < PML_MAX_DEVICES; d++)
             if (append_line(list, table, table->first_line + i, d) < 0)
                 Py_CLEAR(list);
-    return list;
-}
-
-PyObject *pml_saved_figures_of_tracer(PyObject *self, PyObject *unused)
-{
-    PmlTracer *tracer = (PmlTracer *)self;
-    PyObject *list = PyList_New(0);
-    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
-        struct pml_saved_table *table = tracer->subscriber[i]->saved;
-        if (!table)
-            continue;
-        tracer->recorder.failed |= pml_saved_tables_incomplete(table);
-        PyObject *lines = table_list(table);
-        PyObject *item = lines ? Py_BuildValue("(ON)", PyList_GET_ITEM(tracer->codes, i), lines) : NULL;
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
     return list;
 }

@@ -3,13 +3,19 @@
  * Ownership: a tracer owns its subscribers and line tables and keeps its code objects alive; the code map only points
  * to them, and is told before they go. Needs the GIL.
  */
-#include "cpython/state.h"
+#include "types/tracer.h"
 
 #include <stdlib.h>
 
+#include "frames/segment.h"
+#include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
 #include "holders/ledger.h"
 #include "saved/saved_tables.h"
+#include "trace/hook.h"
+#include "trace/statistics.h"
+#include "types/growth_figures.h"
+#include "types/saved_figures.h"
 
 #define MOST_LINES 1000000
 
@@ -107,10 +113,11 @@ static void record(PmlTracer *tracer, bool recording)
     struct pml_recorder *recorder = &tracer->recorder;
     if (recorder->recording == recording)
         return;
-    if (recorder->picture && recording)
-        pml_picture_recording_start(recorder->picture);
-    else if (recorder->picture)
-        pml_picture_recording_stop(recorder->picture);
+    struct pml_peak_picture *picture = tracer->holders ? &tracer->holders->picture : NULL;
+    if (picture && recording)
+        pml_picture_recording_start(picture, recorder);
+    else if (picture)
+        pml_picture_recording_stop(picture, recorder);
     recorder->recording = recording;
     if (recording)
         recorder->started = ++pml_recorders_starts;
@@ -173,8 +180,8 @@ static void clear_counters(PmlTracer *tracer)
     }
     tracer->recorder.failed = tracer->recorder.interrupted = false;
     tracer->recorder.started = ++pml_recorders_starts;
-    if (tracer->recorder.picture) {
-        pml_picture_recording_clear(tracer->recorder.picture);
+    if (tracer->holders) {
+        pml_picture_recording_clear(&tracer->holders->picture);
         regroup(tracer);
     }
 }
@@ -221,12 +228,11 @@ static PyObject *stats_tuple(const void *code, const struct pml_line_table *tabl
         Py_XDECREF(growth);
         return NULL;
     }
-    return Py_BuildValue("(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
-                         (long long)s->peak[PML_ALLOCATED], (long long)s->peak[PML_RESERVED],
-                         (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
-                         (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum,
-                         (long long)s->net_max, (long long)s->net_last, (long long)s->gross, (long long)s->count,
-                         stat_values, growth, later);
+    return Py_BuildValue(
+        "(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE], (long long)s->peak[PML_ALLOCATED],
+        (long long)s->peak[PML_RESERVED], (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
+        (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum, (long long)s->net_max,
+        (long long)s->net_last, (long long)s->gross, (long long)s->count, stat_values, growth, later);
 }
 
 static int set_slot(PyObject *dict, const void *code, const struct pml_line_table *table, int line, int slot)
@@ -305,21 +311,25 @@ static PyObject *tracer_snapshot(PyObject *self, PyObject *unused)
     return list;
 }
 
+static PyObject *tracer_saved(PyObject *self, PyObject *unused)
+{
+    PmlTracer *tracer = (PmlTracer *)self;
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
+        struct pml_saved_table *table = tracer->subscriber[i]->saved;
+        if (!table)
+            continue;
+        tracer->recorder.failed |= pml_saved_tables_incomplete(table);
+        PyObject *lines = pml_saved_figures_new(table);
+        PyObject *item = lines ? Py_BuildValue("(ON)", PyList_GET_ITEM(tracer->codes, i), lines) : NULL;
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 /* ---- the Python object ---- */
-
-void pml_recorders_interrupt(struct pml_state *state)
-{
-    for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next)
-        if (tracer->recorder.recording)
-            tracer->recorder.interrupted = true;
-}
-
-void pml_recorders_fail(struct pml_state *state)
-{
-    for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next)
-        if (tracer->recorder.recording)
-            tracer->recorder.failed = true;
-}
 
 void pml_tracer_after_fork(struct pml_state *state)
 {
@@ -368,9 +378,9 @@ static PyObject *tracer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     tracer->recorder.sample_runs = sample_runs;
     tracer->recorder.saved_group = saved_group;
     tracer->holders = (PmlHolders *)Py_XNewRef(holders);
-    tracer->recorder.picture = holders ? &tracer->holders->picture : NULL;
     tracer->next = tracer->state->tracers;
     tracer->state->tracers = tracer;
+    pml_recorders_add(&tracer->recorder);
     tracer->codes = PyList_New(0);
     if (!tracer->codes || take_columns(&tracer->recorder, columns) < 0)
         Py_CLEAR(tracer);
@@ -392,7 +402,6 @@ static void drop_subscribers(PmlTracer *tracer)
         subscriber_free(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
     free(tracer->subscriber);
     tracer->subscriber = NULL;
-    tracer->recorder.picture = NULL;
 }
 
 static int tracer_clear(PyObject *self)
@@ -415,6 +424,7 @@ static void tracer_dealloc(PyObject *self)
             break;
         }
     tracer_clear(self);
+    pml_recorders_remove(&tracer->recorder);
     free(tracer->recorder.stat_column_ids);
     type->tp_free(self);
     Py_DECREF(type);
@@ -445,8 +455,7 @@ static PyMethodDef tracer_methods[] = {
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
     {"snapshot", tracer_snapshot, METH_NOARGS,
      "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
-    {"saved", pml_saved_figures_of_tracer, METH_NOARGS,
-     "What autograd kept: [(code, [(line, device slot, figures)])]."},
+    {"saved", tracer_saved, METH_NOARGS, "What autograd kept: [(code, [(line, device slot, figures)])]."},
     {NULL, NULL, 0, NULL},
 };
 

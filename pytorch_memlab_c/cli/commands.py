@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import __version__
+from ..data.version import __version__
 from .usage import Parser, UsageError
 
 _RUN_EXAMPLES = """\

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..data.callables import LRU_CACHE
 from ..line_profiler import callables
 
 _HOLDERS = (FunctionType, classmethod, staticmethod, property, functools.cached_property, functools.partialmethod)
@@ -71,12 +72,5 @@ def _functions_in(namespace: Mapping[str, Any], module: str, prefix: str) -> Ite
         if isinstance(value, type):
             if (value.__module__, value.__qualname__) == (module, prefix + value.__name__):
                 yield from _functions_in(vars(value), module, f"{value.__qualname__}.")
-        elif isinstance(value, (*_HOLDERS, callables.LRU_CACHE)):
-            yield from (plain for plain in _plain(value) if plain.__module__ == module)
-
-
-def _plain(holder: Any) -> list[FunctionType]:
-    try:
-        return list(callables.functions_of(holder))
-    except (TypeError, ValueError):  # of something written in C, say
-        return []
+        elif isinstance(value, (*_HOLDERS, LRU_CACHE)):
+            yield from (plain for plain in callables.functions_if_any(value) if plain.__module__ == module)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Sequence
 
+from ..data.hints import similar
 from .usage import UsageError
 
 
@@ -38,9 +38,9 @@ def can_be_imported(name: str) -> bool:
         return False
 
 
-def near(name: str, names: Sequence[str]) -> list[str]:
-    """The names most like it."""
-    return difflib.get_close_matches(name, names, n=3, cutoff=0.75)
+def similar_modules(name: str, names: Sequence[str]) -> list[str]:
+    """Names much like it: there are thousands of modules."""
+    return similar(name, names, cutoff=0.75)
 
 
 def did_you_mean(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from ..engine.module_watch import ModuleWatch
 from ..line_profiler import LineProfiler
 from .code_tree import Imports, functions_in, names_in
 from .members import functions_of_module, look_up
-from .names import can_be_imported, checked_name, did_you_mean, is_in, near
+from .names import can_be_imported, checked_name, did_you_mean, is_in, similar_modules
 from .usage import UsageError
 
 MAIN = "__main__"
@@ -80,7 +80,7 @@ class Targets:
         for package in self._modules_found.keys() - self._main_names:
             if not can_be_imported(package.partition(".")[0]):
                 raise UsageError(
-                    f"-p {package}: there is no such module{did_you_mean(near(package, list(sys.modules)))}"
+                    f"-p {package}: there is no such module{did_you_mean(similar_modules(package, list(sys.modules)))}"
                 )
         self._look_up_pending()
 
@@ -175,7 +175,7 @@ class Targets:
         """A line for each name that was not found."""
         lines = [f"-f {f.text}: {f.problem or self._why_missing(f)}" for f in self._functions if not f.codes]
         for package in (package for package, count in self._modules_found.items() if not count):
-            hint = did_you_mean(near(package, list(sys.modules)))
+            hint = did_you_mean(similar_modules(package, list(sys.modules)))
             lines.append(f"-p {package}: the program imported no such module{hint}")
         if self._failure is not None:
             lines.append(f"not all functions could be looked for: {self._failure!r}")
@@ -191,4 +191,6 @@ class Targets:
     def _hint(self, function: Function) -> str:
         names = [n if m == MAIN else f"{m}.{n}" for m, known in self._known.items() for n in known]
         same_end = [name for name in names if name.endswith("." + function.text)]
-        return did_you_mean(same_end or near(function.names[-1], names) or near(function.text, names))
+        return did_you_mean(
+            same_end or similar_modules(function.names[-1], names) or similar_modules(function.text, names)
+        )

@@ -7,10 +7,11 @@ statistics and must be asked for before the program runs. torch is never importe
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import sys
 from collections.abc import Iterable
+
+from .hints import did_you_mean
 
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "active_bytes.all.peak",
@@ -129,9 +130,7 @@ def check_columns(columns: str | Iterable[str]) -> tuple[str, ...]:
 
 def unknown_column(column: object) -> str:
     """That there is no such column, and the nearest ones."""
-    near = difflib.get_close_matches(str(column), valid_columns(), n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"unknown column {column!r}.{hint}"
+    return f"unknown column {column!r}.{did_you_mean(str(column), valid_columns())}"
 
 
 def extra_columns(columns: str | Iterable[str]) -> tuple[str, ...]:

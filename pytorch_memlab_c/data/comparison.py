@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..line_profiler.records import LineRecords
 from .record_types import FunctionRecord
+from .records import Records
 from .tables import Row, Table, build_tables
 
 #: How a function is known again, the surest way first.
@@ -40,7 +40,7 @@ class LinePair:
         return self.before is None or self.after is None or self.before.code.strip() != self.after.code.strip()
 
 
-def match_functions(reports: Sequence[LineRecords]) -> list[list[FunctionRecord | None]]:
+def match_functions(reports: Sequence[Records]) -> list[list[FunctionRecord | None]]:
     """One row a function, with its record in each report: by qualname and file, or as much of these as fits. Several of
     one name are taken in their order."""
     rows: list[list[FunctionRecord | None]] = []
@@ -79,7 +79,7 @@ def _row_with(function: FunctionRecord, position: int, count: int) -> list[Funct
     return row
 
 
-def table_of(records: LineRecords, function: FunctionRecord, columns: Sequence[str]) -> Table:
+def table_of(records: Records, function: FunctionRecord, columns: Sequence[str]) -> Table:
     """The function's table in the records' own view; of several devices, the first one's."""
     return build_tables(dataclasses.replace(records, functions=(function,)), None, columns)[0]
 

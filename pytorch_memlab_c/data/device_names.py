@@ -1,14 +1,15 @@
-"""How devices are named in reports: ``cpu``, ``cuda:0``, and the views ``target`` and ``all``."""
+"""Names of devices (``cpu``, ``cuda:0``) and of views (``target``, ``all``): reading, writing and ordering them."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 #: The view in which each segment counts for the device that was the target when it ended.
 TARGET = "target"
 ALL = "all"
 CPU = "cpu"
+_ORDER = {CPU: 1, "meta": 2}
 
 
 def slot_name(slot: int) -> str:
@@ -16,6 +17,32 @@ def slot_name(slot: int) -> str:
     if slot < 0:
         return TARGET
     return CPU if slot == 0 else f"cuda:{slot - 1}"
+
+
+class DeviceName(NamedTuple):
+    """A device as it was written. `kind`: "cpu", "cuda", "xpu", ...; `number`: None where none was given."""
+
+    kind: str
+    number: int | None
+
+    def __str__(self) -> str:
+        return self.kind if self.number is None else f"{self.kind}:{self.number}"
+
+
+def read_device(device: Any) -> DeviceName | None:
+    """A device's kind and index: of "cuda:1", "cuda", 1 (for "cuda:1") or a `torch.device`; None for anything else.
+
+    Whether there is such a kind of device, or this one, is not checked.
+    """
+    if isinstance(device, bool):
+        return None
+    if isinstance(device, int):
+        return DeviceName("cuda", int(device))
+    if isinstance(device, str):
+        match = re.fullmatch(r"([a-z_]+)(?::(0|[1-9][0-9]*))?", device)
+        return None if match is None else DeviceName(match[1], None if match[2] is None else int(match[2]))
+    kind = getattr(device, "type", None)
+    return DeviceName(kind, device.index) if isinstance(kind, str) and hasattr(device, "index") else None
 
 
 def parse_view(device: Any) -> str:
@@ -28,13 +55,17 @@ def parse_view(device: Any) -> str:
     """
     if device is None:
         return TARGET
-    name = f"cuda:{device}" if type(device) is int else str(device)
-    name = {"cuda": "cuda:0", "cpu:0": CPU}.get(name, name)
-    if name in (TARGET, ALL, CPU) or re.fullmatch(r"cuda:(0|[1-9][0-9]*)", name):
-        return name
+    if isinstance(device, str) and device in (TARGET, ALL):
+        return device
+    kind, index = read_device(device) or ("", None)
+    if kind == CPU and not index:
+        return CPU
+    if kind == "cuda" and (index or 0) >= 0:
+        return f"cuda:{index or 0}"
     raise ValueError(f"unknown device {device!r}: 'cpu', 'cuda:N', 'all' or 'target' is meant")
 
 
-def device_order(device: str) -> tuple[bool, int]:
-    """Sort key: GPUs by their number, the CPU last."""
-    return device == CPU, 0 if device == CPU else int(device.partition(":")[2])
+def device_order(device: str) -> tuple[int, str, int]:
+    """Sort key of a device's name: accelerators by kind and number, then the CPU, then devices without memory."""
+    kind, _, index = device.partition(":")
+    return _ORDER.get(kind, 0), kind, int(index or 0)

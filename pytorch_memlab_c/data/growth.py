@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from .record_types import Stats
+from typing import Any, NamedTuple, Protocol
 
 #: So many later runs, or outermost calls, are needed to speak of growth.
 FEWEST = 4
@@ -76,7 +73,14 @@ def _stretches(raw: Iterable[Sequence[int]]) -> tuple[Stretch, ...]:
     return tuple(Stretch(*values) for values in raw)
 
 
-def growth_of(stats: Stats) -> Growth | None:
+class HasGrowth(Protocol):
+    """Figures of a line on a device, of which the history of its later runs is read."""
+
+    @property
+    def growth(self) -> History | None: ...
+
+
+def growth_of(stats: HasGrowth) -> Growth | None:
     """The growth of a line on a device, or None."""
     history = stats.growth
     if history is None:

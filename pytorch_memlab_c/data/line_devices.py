@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .device_names import ALL, TARGET, device_order, parse_view
+from .record_types import FunctionRecord, LineRecord
+from .records import Records
 from .selection import labels, select
-
-if TYPE_CHECKING:
-    from ..line_profiler.records import LineRecords
-    from .record_types import FunctionRecord, LineRecord
 
 
 class Place(NamedTuple):
@@ -23,7 +21,7 @@ class Place(NamedTuple):
     code: str
 
 
-def places(records: LineRecords, func: Any = None, device: Any = None) -> Iterator[Place]:
+def places(records: Records, func: Any = None, device: Any = None) -> Iterator[Place]:
     """Each line that ran, once for each device that the view means; functions in order, lines by number."""
     view = parse_view(records.device if device is None else device)
     titles = labels(records.functions)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
-from ..engine.saving import Saved
 from .device_names import TARGET
 from .growth import History
+from .saved_types import Saved
 
 
 class Stats(NamedTuple):

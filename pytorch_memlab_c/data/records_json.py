@@ -6,22 +6,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..engine.saving import Saved
 from . import holder_types
 from .growth import History, Stretch
 from .record_types import FunctionRecord, LineRecord, Stats
-
-if TYPE_CHECKING:
-    from ..line_profiler.records import LineRecords
+from .records import Records
+from .saved_types import Saved
 
 VERSION = 1
 #: The names of the values in `stats` and in `saved`.
 Fields = tuple[list[str], list[str]]
 
 
-def dumps(records: LineRecords) -> str:
+def dumps(records: Records) -> str:
     """The records as JSON text."""
     document = {
         "version": VERSION,
@@ -41,7 +39,7 @@ def dumps(records: LineRecords) -> str:
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The fields of ``LineRecords`` from JSON text.
+    """The fields of ``Records`` from JSON text.
 
     Raises:
         ValueError: it is no report of this tool, or one of a newer version.

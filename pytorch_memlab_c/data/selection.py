@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
+from .callables import parts_of
+from .hints import did_you_mean
 from .record_types import FunctionRecord
 from .sources import file_label
 
-_HAS_FUNC = (functools.partial, functools.partialmethod, functools.cached_property)
 #: Against objects whose ``__getattr__`` invents a new ``__wrapped__`` each time.
 _MOST_LAYERS = 200
 
@@ -72,24 +71,16 @@ def codes_of(func: Any) -> list[CodeType]:
 
 def _inner_layers(layer: Any) -> Iterator[Any]:
     """What ``layer`` wraps, one step in."""
-    if isinstance(layer, property):
-        yield from filter(None, (layer.fget, layer.fset, layer.fdel))
-        return
-    names = ["__wrapped__", "__func__", "func"]
     if isinstance(layer, FunctionType):
-        names = ["__code__", "__wrapped__"]
-    found = [value for name in names if (value := _attribute(layer, name)) is not None]
+        yield layer.__code__
+    wrapped = (getattr(layer, name, None) for name in ("__wrapped__", "__func__"))
+    found = [*parts_of(layer), *(value for value in wrapped if value is not None)]
     yield from found
-    if not found and not isinstance(layer, type):
+    if not found and not isinstance(layer, (type, FunctionType, property)):
         for name in ("forward", "__call__"):
             method = getattr(type(layer), name, None)
             if isinstance(method, FunctionType):
                 yield method
-
-
-def _attribute(layer: Any, name: str) -> Any:
-    value = getattr(layer, name, None)
-    return value if name != "func" or isinstance(layer, _HAS_FUNC) else None
 
 
 def select(functions: Sequence[FunctionRecord], func: Any = None) -> list[int]:
@@ -143,7 +134,6 @@ def _is_code_of(function: FunctionRecord, code: CodeType) -> bool:
 def _unknown(functions: Sequence[FunctionRecord], wanted: Any) -> str:
     known = labels(functions)
     name = wanted if isinstance(wanted, str) else getattr(wanted, "__qualname__", repr(wanted))
-    near = difflib.get_close_matches(str(name), known, n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    hint = did_you_mean(str(name), known)
     listed = ", ".join(known) if known else "none was added"
     return f"no function {name!r} was profiled.{hint} Known functions: {listed}"

@@ -9,15 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, SAVED_FIELDS, default_columns, require_recorded
 from .device_names import ALL, CPU, TARGET, device_order, parse_view
 from .record_types import FunctionRecord, LineRecord, Stats
+from .records import Records
 from .selection import labels, select
-
-if TYPE_CHECKING:
-    from ..line_profiler.records import LineRecords
 
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
 NEVER_CALLED = (
@@ -57,7 +55,7 @@ class Table:
 
 
 def build_tables(
-    records: LineRecords,
+    records: Records,
     func: Any = None,
     columns: str | Iterable[str] | None = None,
     device: Any = None,
@@ -86,7 +84,7 @@ def default_columns_for(devices: Iterable[str]) -> tuple[str, ...]:
 
 
 def shared_columns(
-    records: LineRecords, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
+    records: Records, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None
 ) -> tuple[str, ...]:
     """One set of columns for all tables: those asked for, or the defaults of all devices in them."""
     if columns is not None:
@@ -111,7 +109,7 @@ def _allocated(stats: Stats | None) -> bool:
     return stats is not None and bool(stats.gross_bytes or stats.allocations or stats.net_sum)
 
 
-def _view(records: LineRecords, device: Any) -> str:
+def _view(records: Records, device: Any) -> str:
     return parse_view(records.device if device is None else device)
 
 
@@ -121,7 +119,7 @@ def _views_of(function: FunctionRecord, view: str) -> tuple[str, ...]:
 
 
 def _table(
-    records: LineRecords,
+    records: Records,
     function: FunctionRecord,
     label: str,
     view: str,
@@ -144,7 +142,7 @@ def _table(
     )
 
 
-def _devices(records: LineRecords, function: FunctionRecord, view: str) -> tuple[str, ...]:
+def _devices(records: Records, function: FunctionRecord, view: str) -> tuple[str, ...]:
     if view != TARGET:
         return (view,)
     charged = dict.fromkeys(device for line in function.lines for device in line.charged)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import _native
-from . import allocator_stats
+from . import allocator_stats, seeding
 from .torch_import import after_torch_import
 
 _CPU, _CUDA = 1, 2
@@ -44,9 +44,14 @@ def prepare(again: bool = False) -> None:
     _native.use_statistics_only(_statistics_only(torch, _followed))
     if not target_chosen:
         _native.set_target(1 if torch.cuda._is_compiled() else 0)
-    _seed_accelerators(torch)
+    seeding.seed_accelerators(torch)
     if _followed & _CPU:
-        _seed_cpu(torch)
+        seeding.seed_cpu(torch)
+
+
+def is_following() -> bool:
+    """Whether PyTorch's allocators are followed now."""
+    return _followed is not None
 
 
 def cpu_is_followed() -> bool:
@@ -67,32 +72,6 @@ def _statistics_only(torch: Any, followed: int) -> bool:
     if wanted == "statistics" or not torch.cuda._is_compiled():
         return wanted == "statistics"
     return not followed & _CUDA or torch.cuda.get_allocator_backend() != "native"
-
-
-def _seed_accelerators(torch: Any) -> None:
-    if not torch.cuda.is_initialized():
-        return
-    for index in range(min(torch.cuda.device_count(), _native.MAX_DEVICES - 1)):
-        stats = torch.cuda.memory_stats(index)
-        names = ("active_bytes", "allocated_bytes", "reserved_bytes")
-        levels = [stats.get(f"{name}.all.current", 0) for name in names]
-        if any(levels):
-            _native.seed_device(1 + index, *levels)
-
-
-def _seed_cpu(torch: Any) -> None:
-    """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors,
-    their autograd graphs and storages. What only C++ or a NumPy array holds is not found."""
-    from ..tensors.census import Census
-    from ..tensors.reading import quietly
-
-    with quietly(torch):
-        census = Census(torch)
-        census.take()
-        for known in census.by_device().get("cpu", ()):
-            storage = known.bare or torch._C.TensorBase.untyped_storage(known.tensors[0])
-            if known.nbytes and storage.resizable() and not storage.is_shared():
-                _native.seed_cpu(known.address, known.nbytes)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""What autograd keeps for backward, by line: following it, and its figures.
+"""Following what autograd keeps for backward; its figures by line are in data/saved_types.py.
 
 The engine sees each tensor at the moment when PyTorch saves it (native/saved_events.h). PyTorch is not imported here.
 """
@@ -6,36 +6,10 @@ The engine sees each tensor at the moment when PyTorch saves it (native/saved_ev
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _native
-from ..data.device_names import slot_name
 from .torch_import import after_torch_import
-
-
-class Saved(NamedTuple):
-    """One line on one device, in bytes of the allocator's blocks; each storage counts once, for the first line.
-
-    ``activations``: the highest sum of those that were saved by the line and still lived: a model's layers that share
-    it are in it together, training steps one after the other are not. ``run_max``: the most of one run of the line;
-    ``total``: the sum over all runs. ``parameters`` and ``inputs`` (there before the outermost profiled call) are kept
-    anyway. ``backward``: as ``activations``, saved while backward ran, by recomputation in a checkpoint. ``hooks``: given
-    to saved-tensor hooks of the program (checkpoint, save_on_cpu) instead of being kept, in one outermost call.
-    """
-
-    activations: int
-    run_max: int
-    total: int
-    parameters: int
-    inputs: int
-    backward: int
-    hooks: int
-
-
-SavedLines = Mapping[int, Mapping[str, Saved]]
-SavedSnapshot = Iterable[tuple[CodeType, Iterable[tuple[int, int, Sequence[int]]]]]
 
 #: Decorated functions count a storage once among them, each `LineProfiler` for itself.
 DECORATORS = 1
@@ -62,15 +36,6 @@ def follow(torch: Any | None) -> None:
 def is_followed() -> bool:
     """Whether it can be seen here; True before PyTorch is imported."""
     return _followed is not False
-
-
-def by_code(snapshot: SavedSnapshot) -> dict[int, dict[int, dict[str, Saved]]]:
-    """The figures by ``id(code)``, line and device."""
-    found: dict[int, dict[int, dict[str, Saved]]] = {}
-    for code, lines in snapshot:
-        for line, slot, figures in lines:
-            found.setdefault(id(code), {}).setdefault(line, {})[slot_name(slot)] = Saved(*figures)
-    return found
 
 
 def _connect(torch: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from ..data.device_names import slot_name
+from ..data.device_names import CPU, read_device, slot_name
 from . import following
 
 _FORMS = "an index (1), 'cuda', 'cuda:1', 'cpu' or a torch.device"
@@ -71,28 +71,29 @@ def default_view() -> str | None:
 
 
 def parse_slot(device: Any) -> int:
-    """The engine's slot of a device: 0 for the CPU, 1 + i for `cuda:i`. Whether it is there is not asked."""
-    if isinstance(device, bool):
+    """The engine's slot of a device: 0 for the CPU, 1 + i for `cuda:i`. Whether it is there is not checked.
+
+    Raises:
+        TypeError: it is no name, index or `torch.device`.
+        ValueError: no device of this name can be profiled.
+    """
+    named = read_device(_usual_form(device))
+    if named is None and not isinstance(device, str):
         raise TypeError(f"{device!r} is not a device; give {_FORMS}")
-    if isinstance(device, int):
-        return _cuda_slot(device)
-    if isinstance(device, str):
-        return _parse_name(device)
-    kind = getattr(device, "type", None)
-    if isinstance(kind, str) and hasattr(device, "index"):
-        return _parse_name(kind if device.index is None else f"{kind}:{device.index}")
-    raise TypeError(f"{device!r} is not a device; give {_FORMS}")
-
-
-def _parse_name(name: str) -> int:
-    kind, _, index = name.strip().lower().partition(":")
-    if kind.isdecimal() and not index:
-        return _cuda_slot(int(kind))
-    if kind == "cpu" and index in ("", "0"):
+    kind, index = named or ("", None)
+    if kind == CPU and not index:
         return 0
-    if kind == "cuda" and (index.isdecimal() or ":" not in name):
-        return _cuda_slot(int(index) if index else _current_cuda())
-    raise ValueError(f"{name!r} is not a device that can be profiled; give {_FORMS}")
+    if kind == "cuda":
+        return _cuda_slot(_current_cuda() if index is None else index)
+    raise ValueError(f"{str(named or device)!r} is not a device that can be profiled; give {_FORMS}")
+
+
+def _usual_form(device: Any) -> Any:
+    """A name as `read_device` takes it: also in capitals, with spaces around it, or an index as text."""
+    if not isinstance(device, str):
+        return device
+    name = device.strip().lower()
+    return int(name) if name.isdecimal() else name
 
 
 def _cuda_slot(index: int) -> int:

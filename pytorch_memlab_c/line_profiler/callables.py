@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from ..data.callables import LRU_CACHE, parts_of
+
 Wrap = Callable[[FunctionType], FunctionType]
-LRU_CACHE = type(functools.lru_cache(lambda: None))
 
 
 def functions_of(target: Any) -> Iterator[FunctionType]:
@@ -22,23 +23,19 @@ def functions_of(target: Any) -> Iterator[FunctionType]:
     if isinstance(target, FunctionType):
         yield inspect.unwrap(target)
         return
-    parts = _parts(target)
+    parts = parts_of(target)
     if not parts:
         raise TypeError(_not_a_function(target))
     for part in parts:
         yield from functions_of(part)
 
 
-def _parts(target: Any) -> list[Any]:
-    if isinstance(target, property):
-        return [part for part in (target.fget, target.fset, target.fdel) if part is not None]
-    if isinstance(target, (classmethod, staticmethod, MethodType)):
-        return [target.__func__]
-    if isinstance(target, (functools.partial, functools.partialmethod, functools.cached_property)):
-        return [target.func]
-    if isinstance(target, LRU_CACHE):
-        return [target.__wrapped__]
-    return []
+def functions_if_any(target: Any) -> list[FunctionType]:
+    """As `functions_of`; empty where that fails: code in C, or a `__wrapped__` that leads nowhere."""
+    try:
+        return list(functions_of(target))
+    except Exception:
+        return []
 
 
 def _not_a_function(target: Any) -> str:
@@ -80,7 +77,7 @@ def rewrap(target: Any, wrap: Wrap) -> Any:
 
 
 def _rewrap_property(target: property, wrap: Wrap) -> property:
-    if not _parts(target):
+    if not parts_of(target):
         raise TypeError(_not_a_function(target))
     fget, fset, fdel = (part and rewrap(part, wrap) for part in (target.fget, target.fset, target.fdel))
     return type(target)(fget, fset, fdel, target.__doc__)

@@ -17,6 +17,7 @@ from .. import _native
 from ..data.holder_types import HolderRecords
 from ..data.tables import build_tables
 from ..render.holders import devices_of, render_holders
+from ..render.report import tables_text
 from ..render.sections import sections_text
 from ..render.text import write_text
 from . import callables, wrappers
@@ -187,7 +188,7 @@ def _print_all() -> None:
         news = tuple(note for note in records.notes if note not in told)
         told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
         shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
-        if not _write(shown.tables_text(columns=profiler.columns)):
+        if not _write(tables_text(shown, build_tables(shown, columns=profiler.columns))):
             return
         told_of.append(records)
         devices |= devices_of(build_tables(records, columns=()))

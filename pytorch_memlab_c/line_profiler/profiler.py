@@ -19,9 +19,9 @@ from ..engine.saving import DECORATORS, new_group
 from ..engine.saving import follow as follow_saved
 from ..engine.saving import is_followed as saved_is_followed
 from ..engine.target_device import available_slot, default_view, parse_slot, target_name
-from ..render import RecordsDisplay
 from ..render.text import write_text
 from . import callables
+from .display import RecordsDisplay
 from .holder_book import HolderBook
 from .records import LineRecords
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from ..render.html import COLORS, Cell, byte_cell, template
 from ..render.text import readable_size
 from . import text
+from .rows import Row, Section
 
-if TYPE_CHECKING:
-    from .rows import Section
-    from .text import ReportDisplay
+Label = Callable[[Row], str]
 
 
-def render_memory(report: ReportDisplay) -> str:
+def render_memory(sections: Sequence[Section], notes: Sequence[str], label: Label) -> str:
     """A memory report as one ``<div>``; a bar for each row's share of its device's largest."""
-    sections = [_memory_section(report, section) for section in report.sections]
-    return template("memory.html.j2").render(sections=sections, notes=report.notes)
+    return template("memory.html.j2").render(sections=[_memory_section(s, label) for s in sections], notes=notes)
 
 
-def _memory_section(report: ReportDisplay, section: Section) -> dict[str, object]:
+def _memory_section(section: Section, label: Label) -> dict[str, object]:
     largest = max((row.nbytes for row in section.rows), default=0)
     return {
         "device": section.device,
         "rows": [
-            {"name": report.label(row), "size": text.shown_size(row), "cell": _size_cell(row.nbytes, largest)}
+            {"name": label(row), "size": text.shown_size(row), "cell": _size_cell(row.nbytes, largest)}
             for row in section.rows
         ],
         "folded": text.folded_line(section),

@@ -13,8 +13,8 @@ from ..render.text import write_text
 from ..tensors.census import Census
 from ..tensors.reading import quietly
 from . import frames, names, rows
+from .display import ReportDisplay
 from .levels import measure_levels
-from .text import ReportDisplay
 
 if TYPE_CHECKING:
     import pandas

@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._native import Storage
+from ..data.device_names import device_order
 from ..tensors.census import Census
 from ..tensors.reading import numel_of, shape_of
 from .levels import Level
 from .names import NamedTensors
-
-#: Devices in a report: accelerators first, then the CPU, then those without memory.
-_ORDER = {"cpu": 1, "meta": 2}
-
 
 Entry = tuple[Storage | None, Any, Any]
 
@@ -110,11 +107,6 @@ def _in_scope(found: Found, storages: list[Storage]) -> list[Storage]:
     if found.scope is None:
         return storages
     return [storage for storage in storages if any(found.in_scope(id(tensor)) for tensor in storage.tensors)]
-
-
-def device_order(name: str) -> tuple[int, str, int]:
-    kind, _, index = name.partition(":")
-    return _ORDER.get(kind, 0), kind, int(index or 0)
 
 
 def _device_of(found: Found, tensor: Any) -> str:

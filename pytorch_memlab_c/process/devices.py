@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _native
+from ..data.device_names import CPU, read_device
 from ..engine import following
 
 _METER_DEVICES = _native.MAX_DEVICES - 1
@@ -39,16 +39,16 @@ def find_device(device: Any) -> Device:
         RuntimeError: the device is not there, or it is no name of a device.
         TypeError: it is neither a string nor a `torch.device`.
     """
-    if device in ("cpu", "cpu:0"):
-        return Device("cpu", "cpu", 0)
+    if read_device(device) in ((CPU, None), (CPU, 0)):
+        return Device(CPU, CPU, 0)
     torch = _torch(device)
-    parsed = torch.device(device)
-    find = _FINDERS.get(parsed.type)
+    named = torch.device(device)  # PyTorch knows which names there are
+    find = _FINDERS.get(named.type)
     if find is None:
         raise NotImplementedError(
-            f"the memory of '{parsed}' cannot be measured; devices of the kinds {', '.join(_FINDERS)} can"
+            f"the memory of '{named}' cannot be measured; devices of the kinds {', '.join(_FINDERS)} can"
         )
-    return find(torch, parsed.index)
+    return find(torch, named.index)
 
 
 def _torch(device: Any) -> Any:
@@ -115,21 +115,3 @@ def _numbered(kind: str, index: int, count: int) -> Device:
     if index >= _METER_DEVICES:
         raise NotImplementedError(f"{kind}:{index}: the first {_METER_DEVICES} devices can be measured")
     return Device(kind, f"{kind}:{index}", 1 + index)
-
-
-def check_measurable(device: Device) -> None:
-    """Follow the allocator of this device from now on.
-
-    Raises:
-        NotImplementedError: this platform or this version of PyTorch does not show what is allocated there.
-    """
-    following.prepare()
-    if device.kind in ACCELERATORS:
-        from . import accelerators
-
-        accelerators.connect(device)
-    elif device.kind == "cpu" and not following.cpu_is_followed():
-        raise NotImplementedError(
-            f"CPU tensors cannot be measured here: what PyTorch's CPU allocator does is not visible on {sys.platform} "
-            "or in this build of PyTorch"
-        )

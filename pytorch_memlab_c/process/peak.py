@@ -9,7 +9,8 @@ from .. import _native
 from ..data.device_names import slot_name
 from ..engine import following
 from . import accelerators
-from .devices import ACCELERATORS, Device, check_measurable, find_device
+from .devices import ACCELERATORS, Device, find_device
+from .measurable import check_measurable
 
 
 class _Figures(NamedTuple):

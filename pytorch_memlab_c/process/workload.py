@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 from .. import _native
+from ..data.version import __version__
 from ..engine import following
 from .devices import Device, find_device
 from .metrics import MetricResult, complete, unavailable
@@ -95,8 +96,6 @@ def _torch() -> Any:
 
 
 def _context(torch: Any, device: Device, rows: list[OperatorRow]) -> dict[str, Any]:
-    from .. import __version__
-
     return {
         "device": device.name,
         "row_limit": ROW_LIMIT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
@@ -13,13 +12,14 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..data.callables import LRU_CACHE
 from ..line_profiler import callables
 
 #: More than these are not looked for: they are found in the order of their distance from the test.
 MOST_FUNCTIONS = 500
 _CALLABLES = (
     *(FunctionType, MethodType, classmethod, staticmethod, property),
-    *(functools.partial, functools.partialmethod, functools.cached_property, callables.LRU_CACHE),
+    *(functools.partial, functools.partialmethod, functools.cached_property, LRU_CACHE),
 )
 
 
@@ -121,18 +121,12 @@ def _is_a(thing: Any, kinds: type | tuple[type, ...]) -> bool:
 def _functions_in(thing: Any, project: Project) -> Iterator[FunctionType]:
     """The functions of a callable; of a class, the methods that the project defines."""
     if _is_a(thing, _CALLABLES):
-        yield from _plain(thing)
+        yield from callables.functions_if_any(thing)
     elif not _is_a(thing, ModuleType):
         for cls in thing.__mro__:
             if _is_defined_in(cls, project):
                 for value in list(vars(cls).values()):
-                    yield from _plain(value) if _is_a(value, _CALLABLES) else ()
-
-
-def _plain(thing: Any) -> list[FunctionType]:
-    with contextlib.suppress(Exception):  # written in C, or its `__wrapped__` leads nowhere
-        return list(callables.functions_of(thing))
-    return []
+                    yield from callables.functions_if_any(value) if _is_a(value, _CALLABLES) else ()
 
 
 def _is_defined_in(cls: type, project: Project) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ..engine import following
 from .limits import MARK, limits_of
 
 _PEAKS = pytest.StashKey[list[dict[str, Any]]]()
@@ -72,8 +73,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Follow the allocators from now on, so that all that fixtures make is known when tests free it."""
     whole = session.config.getoption("memlab_report") is not None
     if whole or any(item.get_closest_marker(MARK) for item in session.items):
-        from ..engine import following
-
         following.prepare()
 
 
@@ -96,6 +95,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _measurement(item: pytest.Item, whole: bool) -> Any:
+    # Every pytest run loads this plugin; only a run that measures loads these.
     from .functions import Project
     from .measure import Measurement, Profilers, functions_to_show
 
@@ -134,7 +134,7 @@ class _Summary:
                 self._tests[key] = values
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
-        from .text import summarize
+        from .text import summarize  # as in _measurement
 
         terminalreporter.section("peaks of tensor memory above the start of each test")
         for line in summarize(self._tests, config.getoption("memlab_report")):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
+from ..data.device_names import CPU, read_device
+from ..data.sizes import parse_size
 from ..line_profiler import callables
 
 MARK = "limit_tensor_memory"
-_POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-_UNITS = "B, KB, MB, GB, TB (or KiB, MiB, ...; powers of 1024 both)"
+_NUMBERED = ("cuda", "xpu")
+_KINDS = (CPU, "mps", *_NUMBERED)
 _DEVICES = "'cpu', 'cuda', 'cuda:1', 'xpu', 'mps' or a torch.device"
 
 
@@ -43,40 +43,25 @@ def limit_of(mark: Any) -> Limit:
     if not mark.args and "limit" not in mark.kwargs:
         raise ValueError('the limit is missing: write it like limit_tensor_memory("200 MB")')
     text = mark.args[0] if mark.args else mark.kwargs["limit"]
-    size = parse_size(text)
+    size = _size(text)
     return Limit(text, size, _device(mark.kwargs.get("device")), _functions(mark.kwargs.get("functions")))
 
 
-def parse_size(text: Any) -> int:
-    """Bytes of `"200 MB"`, `"1.5 GiB"`, `"512 B"`; MB and MiB are both 2**20 bytes, as everywhere in this package.
-
-    Raises:
-        ValueError: it is not a size; the message says why.
-    """
-    if not isinstance(text, str):
-        raise ValueError(f'the limit {text!r} has no unit: write it as text, like "200 MB"')
-    match = re.fullmatch(r"([+-]?)(\d+(?:\.\d+)?|\.\d+) ?([^\d\s.]*)", text, re.ASCII)
-    if match is None:
-        raise ValueError(f'the limit {text!r} is not a size: write it like "200 MB"')
-    sign, number, unit = match.groups()
-    if sign == "-":
-        raise ValueError(f"the limit {text!r} is negative")
-    if not unit:
-        raise ValueError(f"the limit {text!r} has no unit; units are {_UNITS}")
-    if not re.fullmatch("B|[KMGT]i?B", unit):
-        raise ValueError(f"the limit {text!r} has the unknown unit {unit!r}; units are {_UNITS}")
-    return int(Decimal(number) * 1024 ** _POWERS[unit[0]])
+def _size(text: Any) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ValueError(f"the limit {text!r} {error}") from None
 
 
 def _device(device: Any) -> str | None:
     """The device's name, if it has the form of one; whether it is there shows when the test runs."""
     if device is None:
         return None
-    kind, index = getattr(device, "type", None), getattr(device, "index", None)
-    name = device if kind is None else kind if index is None else f"{kind}:{index}"
-    if not isinstance(name, str) or not re.fullmatch(r"cpu(:0)?|mps(:0)?|(cuda|xpu)(:(0|[1-9]\d*))?", name, re.ASCII):
+    named = None if isinstance(device, int) else read_device(device)
+    if named is None or named.kind not in _KINDS or (named.number and named.kind not in _NUMBERED):
         raise ValueError(f"device={device!r} is not a device whose memory can be limited; give {_DEVICES}")
-    return "cpu" if name == "cpu:0" else name
+    return CPU if named.kind == CPU else str(named)
 
 
 def _functions(functions: Any) -> tuple[Any, ...] | None:

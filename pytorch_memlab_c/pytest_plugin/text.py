@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import simulate
-from ..data.device_names import CPU
+from ..data.device_names import CPU, device_order
 from ..render.text import clean_code, readable_size
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _shown_path(filename: str) -> str:
 def summarize(tests: Mapping[tuple[str, str], Mapping[str, Any]], count: int) -> Iterator[str]:
     """The `count` highest tests of each device; the keys are device and test."""
     devices = dict.fromkeys(device for device, _ in tests)
-    for device in sorted(devices, key=lambda name: (name == CPU, name)):
+    for device in sorted(devices, key=device_order):
         measured = [(test, values) for (on, test), values in tests.items() if on == device]
         measured.sort(key=lambda entry: -entry[1]["peak"])
         yield f"{measured[0][1]['scope']}: the highest {min(count, len(measured))} of {len(measured)} tests"

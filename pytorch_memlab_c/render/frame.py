@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
+from ..data.records import Records
 from ..data.tables import Row, Table, build_tables, shared_columns
 from .text import titled_notes
 
 if TYPE_CHECKING:
     import pandas
 
-    from ..line_profiler.records import LineRecords
-
 
 def build_frame(
-    records: LineRecords,
+    records: Records,
     func: Any = None,
     columns: str | Iterable[str] | None = None,
     device: Any = None,

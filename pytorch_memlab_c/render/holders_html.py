@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from .holders import FAILURE_LINES, failure_text, folded, has_holders, notes_shown, peak_title, peaks_shown, place
+from .html import COLORS, template
 from .text import clean_code, readable_size
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ def holders_fragment(records: HolderRecords, devices: Collection[str], anchors: 
 
     With ``anchors`` it is a part of a page and links to them, otherwise a notebook's.
     """
-    from markupsafe import Markup
-
-    from .html import template
+    from markupsafe import Markup  # loaded for HTML alone
 
     peaks = [_peak(peak, anchors or {}) for peak in peaks_shown(records, devices)]
     failures = [_failure(failure, anchors or {}, has_holders(records, failure)) for failure in records.out_of_memory]
@@ -60,8 +59,6 @@ def _points(step: int) -> str:
 
 
 def _rows(holders: Sequence[Holder], total: int, lines: int, anchors: Anchors) -> list[dict[str, Any]]:
-    from .html import COLORS
-
     shown, left_out, rest = folded(holders, lines)
     named = [holder for holder in shown if holder.kind != ELSEWHERE]
     colors = [*COLORS[:-1], *[_GREY] * len(named)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..data.columns import SAVED_FIELDS
 from ..data.growth import growth_of
 from ..data.line_devices import Place, places
+from ..data.records import Records
 
 if TYPE_CHECKING:
     import pandas
 
-    from ..line_profiler.records import LineRecords
 
 _GROWTH_COLUMNS = {
     "runs": "runs",
@@ -23,7 +23,7 @@ _GROWTH_COLUMNS = {
 }
 
 
-def kind_frame(records: LineRecords, kind: str, func: Any, device: Any) -> pandas.DataFrame:
+def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.DataFrame:
     """Raises `ValueError` for a kind that there is not, or that was not recorded."""
     if kind not in _KINDS:
         known = ", ".join(map(repr, ("lines", "holders", *_KINDS)))

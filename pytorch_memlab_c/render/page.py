@@ -10,10 +10,11 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..data.columns import is_bytes
 from ..data.device_names import CPU
+from ..data.records import Records
 from ..data.tables import NEVER_CALLED, Row, Table, build_tables
 from .holders import devices_of
 from .holders_html import holders_fragment
@@ -21,10 +22,6 @@ from .html import COLORS, maxima, share, template, template_text
 from .sections import sections_html
 from .summaries import SCOPES, Summary, order_by_peak, summaries
 from .text import NO_FUNCTIONS, clean_code, show_value, shows_device_column, titled_notes
-
-if TYPE_CHECKING:
-    from ..line_profiler.records import LineRecords
-
 
 _NET_COLOR = 2
 
@@ -41,7 +38,7 @@ class Cell(NamedTuple):
 
 
 def render_page(
-    records: LineRecords, func: Any = None, columns: Any = None, device: Any = None, title: str = "Memory by line"
+    records: Records, func: Any = None, columns: Any = None, device: Any = None, title: str = "Memory by line"
 ) -> str:
     """The page's text. Arguments and errors as for ``LineRecords.to_dataframe``."""
     tables = build_tables(records, func, columns, device)

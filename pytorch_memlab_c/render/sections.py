@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..data.growth import FREED_LATER, RESERVED, Growth, growth_of
 from ..data.line_devices import Place, places
+from ..data.records import Records
+from ..data.saved_types import Saved
+from .html import template
 from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from ..engine.saving import Saved
-    from ..line_profiler.records import LineRecords
 
 #: Lines shown of what autograd kept; the DataFrame has them all.
 MOST_SAVED = 20
@@ -31,22 +32,20 @@ class Section(NamedTuple):
     notes: tuple[str, ...]
 
 
-def sections(*records: LineRecords, func: Any = None, device: Any = None) -> list[Section]:
+def sections(*records: Records, func: Any = None, device: Any = None) -> list[Section]:
     """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
     found = [place for one in records for place in places(one, func, device)]
     return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
 
 
-def sections_text(*records: LineRecords, func: Any = None, device: Any = None) -> str:
+def sections_text(*records: Records, func: Any = None, device: Any = None) -> str:
     """Begins with empty lines, as it follows the tables; empty where there is no section."""
     return "".join(f"\n\n{_text(section)}" for section in sections(*records, func=func, device=device))
 
 
-def sections_html(records: LineRecords, func: Any = None, device: Any = None, page: bool = False) -> Markup:
+def sections_html(records: Records, func: Any = None, device: Any = None, page: bool = False) -> Markup:
     """One element a section, with all text escaped, for a notebook or as a part of a page; empty where there is none."""
-    from markupsafe import Markup
-
-    from .html import template
+    from markupsafe import Markup  # loaded for HTML alone
 
     found = sections(records, func=func, device=device)
     return Markup(template("sections.html.j2").render(sections=found, page=page))

@@ -6,13 +6,11 @@ CUDA's active bytes and the CPU's tensor bytes are different scopes: each has it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..data.device_names import CPU
+from ..data.records import Records
 from ..data.tables import Row, build_tables
-
-if TYPE_CHECKING:
-    from ..line_profiler.records import LineRecords
 
 #: The scope of a list's bytes: what it is called, and the column its peaks are read from.
 SCOPES = (
@@ -37,7 +35,7 @@ class Summary(NamedTuple):
     code: str
 
 
-def summaries(records: LineRecords, func: Any = None, device: Any = None) -> list[list[Summary]]:
+def summaries(records: Records, func: Any = None, device: Any = None) -> list[list[Summary]]:
     """For each of ``SCOPES``, the functions with figures in it, the highest peak first.
 
     ``Summary.table`` counts the tables that ``build_tables`` gives for the same ``func`` and ``device``.

@@ -4,20 +4,20 @@
 
 #include <string.h>
 
-#include "meter/meter.h"
+#include "meter/window.h"
 
 static inline void fresh_meter(void)
 {
     memset((void *)&pml_meter, 0, sizeof pml_meter);
     atomic_store(&pml_meter.devices, 1);
-    pml_meter.windows.next = pml_meter.windows.prev = &pml_meter.windows;
+    pml_window_list.next = pml_window_list.prev = &pml_window_list;
 }
 
 /* How many windows are linked. */
 static inline int linked_windows(void)
 {
     int count = 0;
-    for (const struct pml_window *w = pml_meter.windows.next; w != &pml_meter.windows; w = w->next)
+    for (const struct pml_window *w = pml_window_list.next; w != &pml_window_list; w = w->next)
         count++;
     return count;
 }

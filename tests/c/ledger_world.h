@@ -4,19 +4,22 @@
 #ifndef PML_HOLDERS_WORLD_H
 #define PML_HOLDERS_WORLD_H
 
+#include "holders/charge.h"
 #include "holders/failures.h"
+#include "holders/picture_recording.h"
 #include "holders/thread_line.h"
 #include "holders/report_queue.h"
 #include "segment_world.h"
 
 static struct pml_peak_picture picture[RECORDERS];
-static int64_t total[PML_MAX_DEVICES]; /* what accelerators' allocators hold */
+static struct pml_peak_picture *taken[RECORDERS]; /* by each recorder */
+static int64_t total[PML_MAX_DEVICES];            /* what accelerators' allocators hold */
 
 /* A profiler of its own picture, or of another profiler's. */
 static inline void begin(int r, struct pml_peak_picture *shared)
 {
-    recorder[r].picture = shared ? shared : &picture[r];
-    pml_picture_recording_start(recorder[r].picture);
+    taken[r] = shared ? shared : &picture[r];
+    pml_picture_recording_start(taken[r], &recorder[r]);
     start(r);
     pml_codes_regroup();
 }
@@ -30,7 +33,7 @@ static inline void recount(struct pml_frame_stack *stack)
 static inline void end(int r, struct pml_frame_stack *stack)
 {
     stop(r, stack, 1);
-    pml_picture_recording_stop(recorder[r].picture);
+    pml_picture_recording_stop(taken[r], &recorder[r]);
     pml_codes_regroup();
     recount(stack);
 }
@@ -38,7 +41,7 @@ static inline void end(int r, struct pml_frame_stack *stack)
 static inline void forget_figures(int r, struct pml_frame_stack *stack)
 {
     recorder[r].started = ++pml_recorders_starts;
-    pml_picture_recording_clear(recorder[r].picture);
+    pml_picture_recording_clear(taken[r]);
     pml_codes_regroup();
     recount(stack);
 }
@@ -112,13 +115,14 @@ static inline void release(int device, int pointer, int64_t size)
 static inline int64_t peak_of(int r, int device)
 {
     struct pml_peak copy;
-    if (!pml_picture_recording_copy(recorder[r].picture, device, &copy))
+    if (!pml_picture_recording_copy(taken[r], device, &copy))
         return -1;
     free(copy.list.holder);
     return copy.peak;
 }
 
-static inline int64_t owner_bytes(const struct pml_holder_list *list, const void *code, int line, enum pml_owner_kind kind)
+static inline int64_t owner_bytes(const struct pml_holder_list *list, const void *code, int line,
+                                  enum pml_owner_kind kind)
 {
     int64_t bytes = 0;
     for (int i = 0; i < list->count; i++) {
@@ -133,7 +137,7 @@ static inline int64_t owner_bytes(const struct pml_holder_list *list, const void
 static inline int64_t owner_bytes_of(int r, int device, int c, int line)
 {
     struct pml_peak copy;
-    if (!pml_picture_recording_copy(recorder[r].picture, device, &copy))
+    if (!pml_picture_recording_copy(taken[r], device, &copy))
         return -1;
     int64_t bytes = owner_bytes(&copy.list, &key[c], line, PML_OWNER_LINE);
     free(copy.list.holder);
@@ -144,7 +148,7 @@ static inline int64_t held_in_all(int r, int device)
 {
     struct pml_peak copy;
     int64_t bytes = 0;
-    if (!pml_picture_recording_copy(recorder[r].picture, device, &copy))
+    if (!pml_picture_recording_copy(taken[r], device, &copy))
         return -1;
     for (int i = 0; i < copy.list.count; i++)
         bytes += copy.list.holder[i].bytes;

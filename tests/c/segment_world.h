@@ -93,9 +93,8 @@ static inline void fresh(bool with_columns)
         for (int i = 0; i < COLUMNS; i++)
             pml_stat_columns_add((enum pml_stat_column_kind)i);
     for (int r = 0; r < RECORDERS; r++)
-        recorder[r] = (struct pml_recorder){.sample_runs = INT64_MAX,
-                                            .stat_columns = r == 0 && with_columns ? COLUMNS : 0,
-                                            .stat_column_ids = columns};
+        recorder[r] = (struct pml_recorder){
+            .sample_runs = INT64_MAX, .stat_columns = r == 0 && with_columns ? COLUMNS : 0, .stat_column_ids = columns};
 }
 
 static inline void subscribe(int r, int c)

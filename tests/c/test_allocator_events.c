@@ -1,4 +1,5 @@
-/* Allocator events, whole: fake libraries named as PyTorch's, patched by `pml_allocator_events_install`, seen in the meter. */
+/* Allocator events, whole: fake libraries named as PyTorch's, patched by `pml_allocator_events_install`, seen in the
+ * meter. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -122,9 +122,7 @@ static int64_t step_against_model(struct check_random *random, int range)
         CHECK_INT(before, known);
         model[i] = size;
         break;
-    default:
-        CHECK_INT(pml_cpu_blocks_take(pointer_of(i)), known);
-        model[i] = 0;
+    default: CHECK_INT(pml_cpu_blocks_take(pointer_of(i)), known); model[i] = 0;
     }
     return (model[i] != 0) - (known != 0);
 }

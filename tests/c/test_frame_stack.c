@@ -58,7 +58,7 @@ static void only_the_innermost_window_of_a_stack_is_linked(void)
     for (int i = 0; i < 5; i++) {
         struct pml_frame *frame = call(&stack, &id[i]);
         CHECK_INT(linked_windows(), 1);
-        CHECK_POINTER(pml_meter.windows.next, &frame->window);
+        CHECK_POINTER(pml_window_list.next, &frame->window);
         CHECK_POINTER(pml_frame_stack_top(&stack), frame);
         CHECK_POINTER(frame->id, &id[i]);
         CHECK_POINTER(frame->code, &code);
@@ -66,7 +66,7 @@ static void only_the_innermost_window_of_a_stack_is_linked(void)
     CHECK_INT(code.references, 6);
     leave(&stack);
     CHECK_INT(linked_windows(), 1);
-    CHECK_POINTER(pml_meter.windows.next, &pml_frame_stack_top(&stack)->window);
+    CHECK_POINTER(pml_window_list.next, &pml_frame_stack_top(&stack)->window);
     end_test(&stack);
 }
 

@@ -380,13 +380,14 @@ static void with_several_lines_that_may_wait_none_is_charged(void)
 static void more_profilers_than_there_are_groups_are_told(void)
 {
     static struct pml_peak_picture many[PML_MAX_GROUPS + 1];
+    static struct pml_recorder alone[PML_MAX_GROUPS + 1];
     for (int i = 0; i <= PML_MAX_GROUPS; i++) {
         many[i] = (struct pml_peak_picture){.group = -1};
-        pml_picture_recording_start(&many[i]);
+        pml_picture_recording_start(&many[i], &alone[i]);
         CHECK_INT(many[i].failed, i == PML_MAX_GROUPS);
     }
     for (int i = 0; i <= PML_MAX_GROUPS; i++)
-        pml_picture_recording_stop(&many[i]);
+        pml_picture_recording_stop(&many[i], &alone[i]);
     CHECK(pml_ledger_idle());
 }
 

@@ -1,5 +1,5 @@
-/* Who holds the peak: random programs of three profilers, recursion, two devices, clears, against a model that copies all
- * live blocks at each new maximum.
+/* Who holds the peak: random programs of three profilers, recursion, two devices, clears, against a model that copies
+ * all live blocks at each new maximum.
  */
 #include "ledger_world.h"
 

@@ -1,5 +1,5 @@
-/* Locks are taken in one order (lock_order.h), which the tests' build checks: each way here takes several of them, and stops
- * the program if it takes them in another order.
+/* Locks are taken in one order (lock_order.h), which the tests' build checks: each way here takes several of them, and
+ * stops the program if it takes them in another order.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,11 +8,11 @@
 
 #include <pthread.h>
 
-#include "meter/cpu_blocks.h"
-#include "forks.h"
 #include "ledger_world.h"
-#include "lock_order.h"
+#include "base/lock_order.h"
+#include "meter/cpu_blocks.h"
 #include "meter/stream_pending.h"
+#include "saved/all_locks.h"
 #include "saved/saved_tables.h"
 
 static char memory[8];
@@ -116,7 +116,7 @@ static void memory_runs_out(void)
     struct pml_frame_stack stack = {.depth = 0};
     begin_line(&stack);
     pml_failures_note(1, 1 << 20, -1, -1);
-    CHECK_INT(pml_failures_count(recorder[1].picture), 1);
+    CHECK_INT(pml_failures_count(taken[1]), 1);
     end_line(&stack);
 }
 
@@ -133,9 +133,9 @@ static void blocks_wait_for_streams(void)
 
 static void a_fork_holds_all(void)
 {
-    pml_forks_before();
+    pml_all_locks_take();
     pid_t child = fork();
-    pml_forks_after();
+    pml_all_locks_give();
     if (child == 0)
         _exit(pml_cpu_blocks_count() == 0 && pml_saved_tables_blocks() == 0 ? 0 : 1);
     int status = 1;

@@ -211,8 +211,8 @@ static void absorbing_takes_the_higher_of_each_metric(void)
     /* GIVEN */
     struct pml_window outer = {.devices = 1};
     outer.span[0] = (struct pml_span){.peak = {5, 9, 2}, .start = {{3, 2, 1}, 4, 1}};
-    struct pml_window inner = {.devices = 2,
-                               .span = {{.peak = {7, 8, 2}, .start.level = {6}}, {.peak = {1, 2, 3}, .start.level = {9}}}};
+    struct pml_window inner = {
+        .devices = 2, .span = {{.peak = {7, 8, 2}, .start.level = {6}}, {.peak = {1, 2, 3}, .start.level = {9}}}};
     memset(&outer.span[1], 0x55, sizeof outer.span[1]);
     /* WHEN */
     pml_window_absorb(&outer, &inner);

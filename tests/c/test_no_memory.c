@@ -3,7 +3,10 @@
  */
 #include "meter/cpu_blocks.h"
 #include "check.h"
+#include "base/moment.h"
 #include "holders/failures.h"
+#include "holders/ledger.h"
+#include "holders/picture_recording.h"
 #include "fresh.h"
 #include "meter/stream_pending.h"
 #include "holders/thread_line.h"
@@ -94,8 +97,8 @@ static void a_line_table_is_whole_or_not_there(void)
 static void record_on_two_devices(struct pml_line_table *table, int target, int n)
 {
     int allocations = target == 1 ? 2 : 1;
-    struct pml_window window = {.devices = 2,
-                                .span = {{.end.level = {1, 1, 1}, .end_ticks = 1}, {.end.level = {2, 2, 2}, .end_ticks = 1}}};
+    struct pml_window window = {
+        .devices = 2, .span = {{.end.level = {1, 1, 1}, .end_ticks = 1}, {.end.level = {2, 2, 2}, .end_ticks = 1}}};
     if (target != 1)
         CHECK(pml_line_table_record(table, 5, &window, 1));
     fail_at(n);
@@ -398,7 +401,8 @@ static int run_segments(bool sampled)
     for (bool failed = true; failed; n++) {
         int before = live;
         fresh_meter();
-        recorder = (struct pml_recorder){.recording = true, .sample_runs = 9, .stat_columns = 1, .stat_column_ids = &column};
+        recorder =
+            (struct pml_recorder){.recording = true, .sample_runs = 9, .stat_columns = 1, .stat_column_ids = &column};
         subscriber[0] = (struct pml_subscriber){&recorder, pml_line_table_new(1, 10, 1, &column), 0, NULL};
         CHECK(pml_codes_subscribe(key, &subscriber[0]));
         run_segment(pml_codes_find(key), sampled, n);
@@ -427,7 +431,7 @@ static void hold(int n)
     struct pml_frame_stack stack = {.depth = 0};
     fail_at(n);
     picture.group = -1;
-    pml_picture_recording_start(&picture);
+    pml_picture_recording_start(&picture, &recorder);
     pml_codes_regroup();
     struct pml_frame *frame = pml_frame_stack_push(&stack, key, pml_codes_retain(pml_codes_find(key)));
     for (int line = 3; frame && line < 5; line++) {
@@ -438,7 +442,7 @@ static void hold(int n)
         pml_ledger_unlock(1);
     }
     pml_failures_note(1, 99, 20, 100);
-    pml_picture_recording_stop(&picture);
+    pml_picture_recording_stop(&picture, &recorder);
     bool failed = has_failed();
     CHECK_INT(picture.failed || !frame, failed);
     recorder.recording = false;
@@ -456,7 +460,7 @@ static void holders_that_find_no_memory_say_so_and_leave_nothing(void)
     pml_thread_line_release(pml_thread_line_retain());
     for (int n = 1; n <= 60; n++) {
         fresh_meter();
-        recorder = (struct pml_recorder){.recording = true, .picture = &picture};
+        recorder = (struct pml_recorder){.recording = true};
         picture = (struct pml_peak_picture){.group = -1};
         subscriber[0] = (struct pml_subscriber){&recorder, pml_line_table_new(1, 10, 0, NULL), 0, NULL};
         CHECK(pml_codes_subscribe(key, &subscriber[0]));

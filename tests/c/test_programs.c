@@ -66,7 +66,7 @@ static void read_history(void)
         if (!at->used)
             continue;
         pml_stat_columns_sample(d, (int64_t[]){at->hidden, at->hidden, at->hidden_count},
-                         (int64_t[]){highest_hidden(d, last_reading, now), at->hidden, at->hidden_count});
+                                (int64_t[]){highest_hidden(d, last_reading, now), at->hidden, at->hidden_count});
         pml_window_fold_columns(d);
     }
     last_reading = now;
@@ -113,8 +113,12 @@ static void give(int s, int depth, int only)
     for (int r = 0; r < RECORDERS; r++) {
         if (!gets(r, f) || (only >= 0 && r != only) || given_count == MOST_SEGMENTS)
             continue;
-        given[given_count++] = (struct given){.recorder = r, .code = f->code, .line = f->line, .start = f->start,
-                                              .end = now, .target = pml_segment_target_device,
+        given[given_count++] = (struct given){.recorder = r,
+                                              .code = f->code,
+                                              .line = f->line,
+                                              .start = f->start,
+                                              .end = now,
+                                              .target = pml_segment_target_device,
                                               .sampled = stack[s].frame[depth]->sampled};
     }
 }

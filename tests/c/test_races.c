@@ -1,5 +1,5 @@
-/* What is written with the GIL and read without it: one thread stands for the one that has the GIL, another for PyTorch's.
- * The checks are few; ThreadSanitizer finds what is read and written at once (make tsan).
+/* What is written with the GIL and read without it: one thread stands for the one that has the GIL, another for
+ * PyTorch's. The checks are few; ThreadSanitizer finds what is read and written at once (make tsan).
  */
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -30,8 +30,9 @@ static void begin_pictures(void)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct pml_peak_picture fresh = {.group = -1};
-        pml_picture_recording_start(&fresh);
-        pml_picture_recording_stop(&fresh);
+        struct pml_recorder own = {.recording = false};
+        pml_picture_recording_start(&fresh, &own);
+        pml_picture_recording_stop(&fresh, &own);
     }
 }
 

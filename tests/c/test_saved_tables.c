@@ -1,4 +1,5 @@
-/* What autograd keeps: which line a storage counts for, once, until it is freed; parameters, inputs, hooks, backward. */
+/* What autograd keeps: which line a storage counts for, once, until it is freed; parameters, inputs, hooks, backward.
+ */
 #include "saved/saved_tables.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ static void begin(void)
     fresh(false);
     asked = 0;
     answer = false;
-    pml_saved_ask_with(is_parameter);
+    pml_saved_tables_ask_with(is_parameter);
     pml_saved_tables_follow(true);
 }
 

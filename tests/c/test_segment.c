@@ -180,7 +180,8 @@ static int64_t hidden, hidden_peak, hidden_count;
 
 static void read_hidden(void)
 {
-    pml_stat_columns_sample(1, (int64_t[]){hidden, hidden, hidden_count}, (int64_t[]){hidden_peak, hidden, hidden_count});
+    pml_stat_columns_sample(1, (int64_t[]){hidden, hidden, hidden_count},
+                            (int64_t[]){hidden_peak, hidden, hidden_count});
     pml_window_fold_columns(1);
     hidden_peak = hidden;
 }

@@ -11,7 +11,7 @@ import shutil
 import pytest
 from report_samples import HOSTILE, hostile, large, mixed, whole
 
-from pytorch_memlab_c.render import RecordsDisplay
+from pytorch_memlab_c.line_profiler.display import RecordsDisplay
 from pytorch_memlab_c.render.text import clean_code
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytorch_memlab_c.data.sizes import parse_size
 from pytorch_memlab_c.pytest_plugin.functions import Project, functions_under_test
-from pytorch_memlab_c.pytest_plugin.limits import limit_of, parse_size
+from pytorch_memlab_c.pytest_plugin.limits import limit_of
 
 pytest_plugins = "pytester"
 

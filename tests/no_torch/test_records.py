@@ -671,7 +671,7 @@ def test_neither_torch_nor_pandas_is_imported_for_a_text_report():
     script = (
         "import sys\n"
         "from pytorch_memlab_c.line_profiler.records import LineRecords\n"
-        "from pytorch_memlab_c.render import RecordsDisplay\n"
+        "from pytorch_memlab_c.line_profiler.display import RecordsDisplay\n"
         "def f(): pass\n"
         "records = LineRecords.from_snapshot([(f.__code__, 0, [])])\n"
         "assert 'f: never called' in str(RecordsDisplay(records))\n"

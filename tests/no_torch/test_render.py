@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_snapshots import K, M, code_named, line, stats
 
+from pytorch_memlab_c.line_profiler.display import RecordsDisplay
 from pytorch_memlab_c.line_profiler.records import LineRecords
-from pytorch_memlab_c.render import RecordsDisplay
 from pytorch_memlab_c.render.text import readable_size, write_text
 
 CPU, CUDA0, CUDA1 = 0, 1, 2

@@ -12,10 +12,11 @@ import pytest
 from run_program import run_program
 
 from pytorch_memlab_c import _native
+from pytorch_memlab_c.data.device_names import device_order
+from pytorch_memlab_c.mem_reporter.display import ReportDisplay
 from pytorch_memlab_c.mem_reporter.frames import CHANGES, COLUMNS, compare
 from pytorch_memlab_c.mem_reporter.levels import Level
-from pytorch_memlab_c.mem_reporter.rows import Row, Section, device_order
-from pytorch_memlab_c.mem_reporter.text import ReportDisplay
+from pytorch_memlab_c.mem_reporter.rows import Row, Section
 
 
 class Thing:

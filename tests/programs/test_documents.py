@@ -14,6 +14,7 @@ import pytest
 from cli_support import environment, write
 
 ROOT = Path(__file__).parents[2]
+HOME = "https://github.com/pytorch-memlab-c/pytorch-memlab-c/blob/main/"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 #: Runs the cells of a file in an IPython shell on a simulated GPU, as a notebook would.
@@ -158,12 +159,15 @@ def anchors(text: str) -> set[str]:
     return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/measurements.md"])
+@pytest.mark.parametrize(
+    "path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/measurements.md"]
+)
 def test_links_lead_somewhere(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]+)\)", text):
-        file, _, heading = target.partition("#")
-        found = (ROOT / path).parent / file if file else ROOT / path
+        file, _, heading = target.removeprefix(HOME).partition("#")
+        folder = ROOT if target.startswith(HOME) else (ROOT / path).parent
+        found = folder / file if file else ROOT / path
         assert found.exists(), target
         assert not heading or f"#{heading}" in anchors(found.read_text(encoding="utf-8")), target
     assert len(anchors(text)) == len(re.findall(r"^#+ ", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE))

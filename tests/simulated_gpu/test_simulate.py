@@ -9,6 +9,7 @@ import pytest
 import simulated_gpu_process as processes
 
 from pytorch_memlab_c import simulate
+from pytorch_memlab_c.simulate import availability, configuration
 
 
 def _reason_to_skip() -> str | None:
@@ -16,7 +17,7 @@ def _reason_to_skip() -> str | None:
         return "PyTorch is not installed"
     if not sys.platform.startswith("linux"):
         return "the simulated GPU needs Linux"
-    if simulate._cuda_version_of_build() is None:
+    if availability.cuda_version_of_build() is None:
         return "this PyTorch is a CPU-only build"
     return None
 
@@ -51,14 +52,14 @@ class TestParameters:
         ],
     )
     def test_memory(self, text, size):
-        assert simulate._parse_memory(text) == size
+        assert configuration.parse_memory(text) == size
 
     @pytest.mark.parametrize(
         "text", ["", "24", "GB", "24 G", "-1 GB", "24 TB", "1e3 GB", "24 GB!", None, 1.5, True, 0, "0 GB", 1 << 60]
     )
     def test_wrong_memory_is_a_value_error(self, text):
         with pytest.raises(ValueError, match="memory="):
-            simulate._parse_memory(text)
+            configuration.parse_memory(text)
 
     def test_unknown_preset_lists_those_there_are(self):
         with pytest.raises(ValueError, match="unknown GPU 'h100'.*t4-16gb.*h100-80gb"):
@@ -87,19 +88,19 @@ class TestParameters:
         [
             ("h100-80gb", simulate.presets()["h100-80gb"], 1),
             ("h100-80gb:2", simulate.presets()["h100-80gb"], 2),
-            ("24GB", simulate._custom_model("24GB", None), 1),
-            ("24 GB@8.9:8", simulate._custom_model("24GB", (8, 9)), 8),
+            ("24GB", configuration.custom_model("24GB", None), 1),
+            ("24 GB@8.9:8", configuration.custom_model("24GB", (8, 9)), 8),
         ],
     )
     def test_environment_value(self, text, model, count):
-        assert simulate._parse_environment(text) == simulate._Configuration(model, count)
+        assert configuration.parse_environment(text) == configuration.Configuration(model, count)
 
     @pytest.mark.parametrize(
         "text", ["h100", "h100-80gb:", "h100-80gb:x", "h100-80gb:9", "24GB@8", "24@8.9", ":2", "@8.9"]
     )
     def test_wrong_environment_value(self, text):
         with pytest.raises(ValueError):
-            simulate._parse_environment(text)
+            configuration.parse_environment(text)
 
     def test_presets_are_named_by_size_and_labelled(self):
         for name, model in simulate.presets().items():
@@ -242,7 +243,7 @@ class TestEnable:
 
     def test_unknown_cuda_version(self):
         with pytest.raises(simulate.SimulationUnavailable, match="built for CUDA 11.8.*12 and 13"):
-            simulate._check_build("11.8")
+            availability.check_build("11.8")
 
     def test_not_linux(self, monkeypatch):
         monkeypatch.setattr(sys, "platform", "darwin")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytorch_memlab_c import simulate
+from pytorch_memlab_c.simulate import availability
 
 REAL = os.environ.get("MEMLAB_TEST_GPU") == "real"
 
@@ -17,7 +17,7 @@ REAL = os.environ.get("MEMLAB_TEST_GPU") == "real"
 def _reason_to_skip() -> str | None:
     if importlib.util.find_spec("torch") is None:
         return "PyTorch is not installed"
-    if simulate._cuda_version_of_build() is None:
+    if availability.cuda_version_of_build() is None:
         return "this PyTorch is a CPU-only build"
     return None
 

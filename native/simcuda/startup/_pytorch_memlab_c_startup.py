@@ -34,7 +34,7 @@ def _enable():
     except ImportError as error:
         # Not an ImportError: `try: import torch` must not take this for a missing PyTorch and run without it.
         raise RuntimeError(f"{VARIABLE} is set, but pytorch_memlab_c cannot be imported: {error}") from error
-    simulate._enable_from_environment(text)
+    simulate.enable_from_environment(text)
 
 
 def install():

@@ -5,7 +5,7 @@ struct fake_calls fake_calls;
 int fake_result;
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *pointer, int64_t size, size_t allocated,
-                                                          size_t reserved, struct fake_device device)
+                                                           size_t reserved, struct fake_device device)
 {
     fake_calls.report++;
     fake_calls.pointer = pointer;

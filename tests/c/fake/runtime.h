@@ -27,7 +27,7 @@ extern struct fake_calls fake_calls;
 extern int fake_result; /* what the CUDA functions return */
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *pointer, int64_t size, size_t allocated,
-                                                          size_t reserved, struct fake_device device);
+                                                           size_t reserved, struct fake_device device);
 int cudaEventRecord(void *event, void *stream);
 int cudaEventRecordWithFlags(void *event, void *stream, unsigned flags);
 int cudaEventQuery(void *event);

@@ -1,15 +1,15 @@
-/* All locks around a fork (see forks.h), in their order (lock_order.h). */
-#include "forks.h"
+/* All locks of the engine (see all_locks.h). */
+#include "saved/all_locks.h"
 
-#include "meter/cpu_blocks.h"
 #include "holders/failures.h"
 #include "holders/ledger.h"
 #include "holders/owners.h"
-#include "meter/stream_pending.h"
 #include "holders/thread_line.h"
+#include "meter/cpu_blocks.h"
+#include "meter/stream_pending.h"
 #include "saved/saved_tables.h"
 
-void pml_forks_before(void)
+void pml_all_locks_take(void)
 {
     pml_saved_tables_lock();
     pml_ledger_lock_all();
@@ -20,7 +20,7 @@ void pml_forks_before(void)
     pml_cpu_blocks_lock_all();
 }
 
-void pml_forks_after(void)
+void pml_all_locks_give(void)
 {
     pml_cpu_blocks_unlock_all();
     pml_thread_line_unlock();

@@ -1,15 +1,17 @@
-/* The type Entry: as long as one lives, the hook is installed on the thread that made it, and its profiler records. Freeing it
- * undoes both. Python refuses calls at its recursion limit and raises what signal handlers raise between two calls, but to
- * delete an item of a list is no call: `del entries[:]` in a `finally` always leaves.
+/* The type Entry (see entry.h). Freeing one undoes what it stands for. Python refuses calls at its recursion limit, and
+ * raises what signal handlers raise between two calls; but to delete an item of a list is no call: `del entries[:]` in
+ * a `finally` always leaves.
  *
- * Ownership: an entry owns its hook and its tracer. Needs the GIL. An entry that is freed by another thread takes effect at
- * the next event of its own. In the child of a fork the entries of the parent mean nothing.
+ * Ownership: an entry owns its hook and its tracer. One that is freed by another thread takes effect at the next event
+ * of its own. In the child of a fork the entries of the parent mean nothing.
  */
-#include "cpython/state.h"
+#include "types/entry.h"
+
+#include "lines/recorders.h"
+#include "trace/hook.h"
 
 typedef struct {
-    PyObject_HEAD
-    struct pml_state *state; /* the type keeps it alive */
+    PyObject_HEAD struct pml_state *state; /* the type keeps it alive */
     PmlHook *hook;
     PmlTracer *tracer; /* or NULL: of functions that are decorated */
     uint64_t forks;    /* `pml_state.forks` when it was made */
@@ -29,7 +31,7 @@ PyObject *pml_entry_new(struct pml_state *state, PmlTracer *tracer)
     entry->hook = (PmlHook *)pml_hook_enter(state);
     if (!entry->hook) {
         PyErr_Clear(); /* the program goes on unprofiled */
-        pml_recorders_fail(state);
+        pml_recorders_fail();
     }
     return (PyObject *)entry;
 }
@@ -91,7 +93,7 @@ PyType_Spec pml_entry_spec = {
 
 /* ---- for Python ---- */
 
-PyObject *pml_enter(PyObject *module, PyObject *entries)
+PyObject *pml_entry_enter(PyObject *module, PyObject *entries)
 {
     struct pml_state *state = pml_state_of(module);
     if (!PyList_Check(entries))
@@ -99,8 +101,20 @@ PyObject *pml_enter(PyObject *module, PyObject *entries)
     PyObject *entry = pml_entry_new(state, NULL);
     if (!entry || PyList_Append(entries, entry) < 0) {
         PyErr_Clear();
-        pml_recorders_fail(state);
+        pml_recorders_fail();
     }
     Py_XDECREF(entry);
     Py_RETURN_NONE;
+}
+
+PyObject *pml_entry_adopt_thread(PyObject *module, PyObject *unused)
+{
+    if (pml_hook_adopt(pml_state_of(module)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *pml_entry_any_enabled(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(pml_state_of(module)->enabled);
 }

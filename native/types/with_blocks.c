@@ -1,12 +1,12 @@
-/* What `with` enters and leaves, in C: a signal handler may raise as soon as a Python function begins, and `__exit__` would then
- * not have done anything. Both types are bases of Python classes, which say what else is to be done before and after.
- *
- * Needs the GIL.
+/* What `with` enters and leaves (see with_blocks.h). In C, since a signal handler may raise as soon as a Python
+ * function begins, and `__exit__` would then not have done anything. The Python classes say what else is to be done.
  */
-#include "cpython/state.h"
+#include "types/with_blocks.h"
 
 #include <stddef.h>
 #include <structmember.h>
+
+#include "types/entry.h"
 
 static int call(PyObject *self, const char *method)
 {
@@ -28,8 +28,7 @@ static void call_in_any_case(PyObject *self, const char *method)
  * `_after_disable`, which may be called more often than it. ---- */
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *entries; /* list, the innermost last */
+    PyObject_HEAD PyObject *entries; /* list, the innermost last */
 } PmlSwitch;
 
 static PyObject *switch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -153,7 +152,7 @@ static PyType_Slot switch_slots[] = {
     {0, NULL},
 };
 
-PyType_Spec pml_switch_spec = {
+PyType_Spec pml_with_blocks_switch_spec = {
     .name = "pytorch_memlab_c._native.Switch",
     .basicsize = sizeof(PmlSwitch),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
@@ -163,8 +162,7 @@ PyType_Spec pml_switch_spec = {
 /* ---- WindowBlock: a block of code with a window of its own. The class has `_begin` and `_end`. ---- */
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *window; /* a PeakWindow */
+    PyObject_HEAD PyObject *window; /* a PeakWindow */
 } PmlWindowBlock;
 
 static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -219,7 +217,7 @@ static void block_dealloc(PyObject *self)
 }
 
 static PyMemberDef block_members[] = {
-    {"_window", T_OBJECT_EX, offsetof(PmlWindowBlock, window), 0, "A PeakWindow, open between `__enter__` and `__exit__`."},
+    {"_window", T_OBJECT_EX, offsetof(PmlWindowBlock, window), 0, "A PeakWindow, open within the block."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -240,7 +238,7 @@ static PyType_Slot block_slots[] = {
     {0, NULL},
 };
 
-PyType_Spec pml_window_block_spec = {
+PyType_Spec pml_with_blocks_window_spec = {
     .name = "pytorch_memlab_c._native.WindowBlock",
     .basicsize = sizeof(PmlWindowBlock),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,

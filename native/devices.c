@@ -1,0 +1,76 @@
+/* Devices, for Python (see devices.h). */
+#include "devices.h"
+
+#include "cpython/arguments.h"
+#include "cpython/state.h"
+#include "events/allocator_events.h"
+#include "frames/segment.h"
+#include "holders/ledger.h"
+#include "trace/statistics.h"
+
+PyObject *pml_devices_set_target(PyObject *module, PyObject *device)
+{
+    int slot = pml_arguments_slot(device);
+    if (slot < 0)
+        return NULL;
+    pml_segment_target_device = slot;
+    Py_RETURN_NONE;
+}
+
+PyObject *pml_devices_install_events(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(pml_allocator_events_install());
+}
+
+PyObject *pml_devices_seed_cpu(PyObject *module, PyObject *args)
+{
+    unsigned long long pointer;
+    long long size;
+    if (!PyArg_ParseTuple(args, "KL:seed_cpu", &pointer, &size))
+        return NULL;
+    return PyBool_FromLong(pml_allocator_events_seed_cpu((void *)(uintptr_t)pointer, size));
+}
+
+PyObject *pml_devices_seed_device(PyObject *module, PyObject *args)
+{
+    PyObject *device;
+    long long level[PML_METRICS];
+    if (!PyArg_ParseTuple(args, "OLLL:seed_device", &device, &level[PML_ACTIVE], &level[PML_ALLOCATED],
+                          &level[PML_RESERVED]))
+        return NULL;
+    int slot = pml_arguments_slot(device);
+    if (slot < 0)
+        return NULL;
+    pml_ledger_catch_up();
+    bool fresh = !pml_meter_used(slot);
+    for (int m = 0; fresh && m < PML_METRICS; m++)
+        pml_ledger_adjust(slot, m, level[m]);
+    return PyBool_FromLong(fresh);
+}
+
+PyObject *pml_devices_levels(PyObject *module, PyObject *device)
+{
+    int slot = pml_arguments_slot(device);
+    if (slot < 0)
+        return NULL;
+    struct pml_levels now;
+    pml_statistics_sync(pml_state_of(module), false);
+    pml_meter_read(slot, &now);
+    return Py_BuildValue("(LLLLL)", (long long)now.level[PML_ACTIVE], (long long)now.level[PML_ALLOCATED],
+                         (long long)now.level[PML_RESERVED], (long long)now.gross, (long long)now.count);
+}
+
+PyObject *pml_devices_used(PyObject *module, PyObject *unused)
+{
+    pml_ledger_catch_up();
+    PyObject *list = PyList_New(0);
+    for (int d = 0; list && d < pml_meter_devices(); d++) {
+        if (!pml_meter_used(d))
+            continue;
+        PyObject *slot = PyLong_FromLong(d);
+        if (!slot || PyList_Append(list, slot) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(slot);
+    }
+    return list;
+}

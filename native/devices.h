@@ -1,0 +1,15 @@
+/* The target device, what devices hold, and what they held before they were followed. Needs the GIL; called by Python.
+ */
+#ifndef PML_DEVICES_H
+#define PML_DEVICES_H
+
+#include "cpython/compat.h"
+
+PyObject *pml_devices_set_target(PyObject *module, PyObject *device);
+PyObject *pml_devices_install_events(PyObject *module, PyObject *unused);
+PyObject *pml_devices_seed_cpu(PyObject *module, PyObject *args);
+PyObject *pml_devices_seed_device(PyObject *module, PyObject *args);
+PyObject *pml_devices_levels(PyObject *module, PyObject *device);
+PyObject *pml_devices_used(PyObject *module, PyObject *unused);
+
+#endif

@@ -1,0 +1,9 @@
+/* The type PeakWindow (see peak_window.c). Needs the GIL. */
+#ifndef PML_PEAK_WINDOW_H
+#define PML_PEAK_WINDOW_H
+
+#include "cpython/state.h"
+
+extern PyType_Spec pml_peak_window_spec;
+
+#endif

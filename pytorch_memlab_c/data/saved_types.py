@@ -1,0 +1,41 @@
+"""What autograd kept for backward, as plain values: by line and device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType
+from typing import NamedTuple
+
+from .device_names import slot_name
+
+
+class Saved(NamedTuple):
+    """One line on one device, in bytes of the allocator's blocks; each storage counts once, for the first line.
+
+    ``activations``: the highest sum of those that were saved by the line and still lived: a model's layers that share
+    it are in it together, training steps one after the other are not. ``run_max``: the most of one run of the line;
+    ``total``: the sum over all runs. ``parameters`` and ``inputs`` (there before the outermost profiled call) are kept
+    anyway. ``backward``: as ``activations``, saved while backward ran, by recomputation in a checkpoint. ``hooks``: given
+    to saved-tensor hooks of the program (checkpoint, save_on_cpu) instead of being kept, in one outermost call.
+    """
+
+    activations: int
+    run_max: int
+    total: int
+    parameters: int
+    inputs: int
+    backward: int
+    hooks: int
+
+
+SavedLines = Mapping[int, Mapping[str, Saved]]
+SavedSnapshot = Iterable[tuple[CodeType, Iterable[tuple[int, int, Sequence[int]]]]]
+
+
+def by_code(snapshot: SavedSnapshot) -> dict[int, dict[int, dict[str, Saved]]]:
+    """The figures by ``id(code)``, line and device."""
+    found: dict[int, dict[int, dict[str, Saved]]] = {}
+    for code, lines in snapshot:
+        for line, slot, figures in lines:
+            found.setdefault(id(code), {}).setdefault(line, {})[slot_name(slot)] = Saved(*figures)
+    return found

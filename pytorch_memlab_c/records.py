@@ -1,0 +1,3 @@
+"""`LineRecords` under its public path."""
+
+from .line_profiler.records import LineRecords as LineRecords
