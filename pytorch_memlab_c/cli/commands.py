@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..data import advice
 from ..data.version import __version__
 from .usage import Parser, UsageError
 
@@ -72,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "action" not in options:
         parser.error("nothing to do: give a command, " + ", ".join(_COMMANDS))
     try:
-        code: int = options.action(options)
+        with contextlib.nullcontext() if options.command in _PROGRAM_COMMANDS else advice.for_command_line():
+            code: int = options.action(options)
         return code
     except UsageError as error:
         print(f"{parser.prog} {options.command}: error: {error}", file=sys.stderr)

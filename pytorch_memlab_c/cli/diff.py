@@ -58,11 +58,11 @@ def _grid(columns: Sequence[str], differences: Sequence[Difference]) -> list[str
 
 
 def _column(title: str, height: int, differences: Sequence[Difference], values: Sequence[str]) -> list[str]:
-    """A value for each line of text: a changed line has two, its figures stand on the first."""
+    """A value for each line of text: a changed line has two, its figures are on the first."""
     spread: list[str] = []
     for difference, value in zip(differences, values):
         spread += [value, *[""] * (len(_code(difference)) - 1)]
-    return right_column(title, height, spread)
+    return right_column(title.split("."), height, spread)
 
 
 def _code(difference: Difference) -> list[str]:

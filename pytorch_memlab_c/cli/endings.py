@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Literal
 
+#: How the program ended: normally or with status 0, by an uncaught exception or another status, or by Ctrl-C.
+Outcome = Literal["success", "failure", "interrupt"]
 #: Signals whose default is to end the process at once: what a scheduler, `kill`, or a closed terminal sends.
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -26,6 +31,34 @@ def at_the_end(action: Callable[[], None]) -> None:
         os.register_at_fork(
             before=ending.hold_signals, after_in_parent=ending.release_signals, after_in_child=ending.leave_child
         )
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """How a program ended that this exception left."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupt"
+    return "success" if isinstance(error, SystemExit) and error.code in (None, 0) else "failure"
+
+
+def end_process(outcome: Outcome, failed: bool) -> None:
+    """At the very end of a program's process: make sure of its exit status.
+
+    After Ctrl-C that is death by SIGINT. Python does that itself, but forgets it when code that runs at the end evaluates
+    text, as libraries that write reports do. With `failed`, 0 becomes 1; another status stays.
+    """
+    if outcome == "interrupt":
+        _flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    elif outcome == "success" and failed:
+        _flush()
+        os._exit(1)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()
 
 
 class _Ending:

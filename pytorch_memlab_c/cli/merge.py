@@ -103,8 +103,8 @@ def _text_of(function: MergedFunction, ranks: Sequence[str]) -> str:
     cells = []
     for position, (column, rank) in enumerate(_titles(function, ranks)):
         shown = [show_value(column, values[position]) for _, _, values in function.lines]
-        cells.append(right_column(f"{column}.{rank.replace('.', '-')}", height, shown))
-    cells.append(right_column("line", height, [str(number) for number, _, _ in function.lines]))
+        cells.append(right_column([*column.split("."), rank], height, shown))
+    cells.append(right_column(["line"], height, [str(number) for number, _, _ in function.lines]))
     code = ["code", *[""] * (height - 1), *(clean_code(text) for _, text, _ in function.lines)]
     rows = [f"{' '.join(row)}  {text}".rstrip() for *row, text in zip(*cells, code)]
     return "\n".join([f"## {function.qualname}", "", *rows]) + "\n"

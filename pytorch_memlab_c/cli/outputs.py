@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..line_profiler.records import LineRecords
@@ -43,6 +43,20 @@ def _checked_path(path: str, suffixes: tuple[str, ...]) -> str:
     if os.path.isdir(path) or not os.access(folder, os.W_OK):
         raise UsageError(f"-o {path}: it cannot be written there")
     return os.path.abspath(path)
+
+
+def misplaced_output(arguments: Sequence[str]) -> str | None:
+    """What looks like `-o FILE` of this command among a program's own arguments, as it was typed; else None."""
+    for word, following in zip(arguments, [*arguments[1:], ""]):
+        if word in ("-o", "--output"):
+            word, path = f"{word} {following}", following
+        elif word.startswith("--output="):
+            path = word.partition("=")[2]
+        else:
+            continue
+        if Path(path).suffix.lower() in _WRITERS:
+            return word
+    return None
 
 
 def of_this_rank(paths: Iterable[str]) -> list[str]:

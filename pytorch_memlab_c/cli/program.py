@@ -32,12 +32,12 @@ class Program:
 
     def __init__(self, name: str, arguments: list[str]) -> None:
         self.name = name
-        self._arguments = arguments
+        self.arguments = arguments
         self.main = ModuleType("__main__")
         self.main.__dict__.update(__annotations__={}, __builtins__=builtins)
 
     def enter(self) -> None:
-        sys.argv[:] = [self._first_argument(), *self._arguments]
+        sys.argv[:] = [self._first_argument(), *self.arguments]
         safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
         if not safe:
             sys.path[:1] = [self._folder()]

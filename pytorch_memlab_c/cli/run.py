@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 from .. import simulate
+from ..data import advice
 from ..line_profiler import LineProfiler
 from ..line_profiler.records import LineRecords
 from .code_tree import Imports
-from .endings import at_the_end
-from .outputs import checked_paths, of_this_rank, print_text, tell, write_records
+from .devices import check_device
+from .endings import Outcome, at_the_end, end_process, outcome_of
+from .outputs import checked_paths, misplaced_output, of_this_rank, print_text, tell, write_records
 from .program import Program, Script, find_program, hide_our_frames
 from .targets import Targets
 from .usage import UsageError, one_line
@@ -25,15 +27,24 @@ def run(options: argparse.Namespace) -> int:
     """Runs the program; its exceptions, `SystemExit` among them, are passed on. The report is written at the end."""
     paths = of_this_rank(checked_paths(options.output))
     program = find_program(options.program, options.module)
+    misplaced = None if paths else misplaced_output(program.arguments)
+    if misplaced:
+        tell(f"{misplaced} goes to the program, as it follows its name; put it before to write this report there")
     if options.gpu is not None:
         _simulate(options.gpu)
-    try:
-        profiler = LineProfiler(device=options.device, columns=options.column or None, saved=options.saved)
-    except (ValueError, RuntimeError) as error:
-        raise UsageError(one_line(error)) from None
+    profiler = _profiler(options)
     targets = Targets(profiler, options.function, options.profile)
     _run(program, Session(profiler, targets, paths, options.column or None))
     return 0
+
+
+def _profiler(options: argparse.Namespace) -> LineProfiler:
+    try:
+        with advice.for_command_line():
+            check_device(options.device)
+            return LineProfiler(device=options.device, columns=options.column or None, saved=options.saved)
+    except (ValueError, RuntimeError) as error:
+        raise UsageError(one_line(error)) from None
 
 
 def _simulate(gpu: str) -> None:
@@ -55,6 +66,7 @@ def _run(program: Program, session: Session) -> None:
         session.abandon()
         raise
     except BaseException as error:
+        session.outcome = outcome_of(error)
         hide_our_frames(error)
         raise
 
@@ -69,6 +81,8 @@ def _names_of(program: Program) -> set[str]:
 
 class Session:
     """One profiled run, from its start to its report."""
+
+    outcome: Outcome = "success"
 
     def __init__(self, profiler: LineProfiler, targets: Targets, paths: list[str], columns: list[str] | None) -> None:
         self.targets = targets
@@ -91,33 +105,39 @@ class Session:
         self._profiler.disable()
 
     def finish(self) -> None:
-        """Write the report, once. What goes wrong here is told, and does not concern the program."""
+        """Write the report, once. A failure here is reported, and changes nothing but an exit code of 0."""
         if self._done:
             return
         self.abandon()
         try:
-            self._write()
+            with advice.for_command_line():
+                written = self._write()
         except (Exception, KeyboardInterrupt) as error:
             tell(f"the report could not be written: {str(error) or type(error).__name__}")
+            written = False
+        end_process(self.outcome, failed=not written)
 
-    def _write(self) -> None:
+    def _write(self) -> bool:
+        """Whether all files could be written."""
         problems = self.targets.problems()
         records = self._records(problems)
         sys.path[:] = self._own_sys_path  # what writes the reports is not to be found in the program's folder
-        for path in self._paths:
-            self._write_file(records, path)
+        written = [self._write_file(records, path) for path in self._paths]
         if not self._paths and os.environ.get("RANK", "0") == "0":
             print_text(records.to_text(columns=self._columns) + "\n")
         for problem in problems:
             tell(f"error: {problem}")
+        return all(written)
 
-    def _write_file(self, records: LineRecords, path: str) -> None:
-        shown = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    def _write_file(self, records: LineRecords, path: str) -> bool:
+        shown = _as_typed(path)
         try:
             write_records(records, [path], self._columns)
-            tell(f"wrote {shown}")
         except Exception as error:  # the other files are still written
             tell(f"{shown} could not be written: {error}")
+            return False
+        tell(f"wrote {shown}")
+        return True
 
     def _records(self, problems: list[str]) -> LineRecords:
         records = self._profiler.records()
@@ -127,3 +147,11 @@ class Session:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
         return dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes))
+
+
+def _as_typed(path: str) -> str:
+    """Relative to the working directory where it is in there; that directory may be gone."""
+    try:
+        return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
+    except OSError:
+        return path

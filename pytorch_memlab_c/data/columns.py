@@ -11,6 +11,7 @@ import itertools
 import sys
 from collections.abc import Iterable
 
+from . import advice
 from .hints import did_you_mean
 
 DEFAULT_COLUMNS: tuple[str, ...] = (
@@ -158,14 +159,13 @@ def require_recorded(columns: str | Iterable[str], recorded: Iterable[str]) -> t
     saved = [c for c in wanted if c in SAVED_FIELDS]
     if saved and "saved" not in recorded:
         raise ValueError(
-            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with "
-            "LineProfiler(..., saved=True), @profile(saved=True), or where such a column is named before the run (-c saved)"
+            f"the column {saved[0]!r} was not recorded: what autograd saves is counted with {advice.record_saved()}, "
+            "or where such a column is named before the run"
         )
     if missing:
         raise ValueError(
             f"the column {missing[0]!r} was not recorded: it needs the allocator's statistics. "
-            f"Ask for it before the program runs, with LineProfiler(..., columns={missing}) or "
-            f"@profile(columns={missing})"
+            f"Ask for it before the program runs, {advice.record_columns(missing)}"
         )
     return wanted
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import advice
 from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, SAVED_FIELDS, default_columns, require_recorded
 from .device_names import ALL, CPU, TARGET, device_order, parse_view
 from .record_types import FunctionRecord, LineRecord, Stats
@@ -242,8 +243,7 @@ def _reasons(function: FunctionRecord, devices: tuple[str, ...], view: str) -> I
 def _nothing_allocated(devices: tuple[str, ...], others: list[str]) -> str:
     if not others:
         return "nothing was allocated on any device while it ran"
-    hint = f"pass device={others[0]!r}"
-    if others[0] != CPU:
-        hint += f" or call set_target_gpu({others[0].partition(':')[2]})"
     shown = " and ".join(devices) or "the target device"
-    return f"nothing was allocated on {shown} while it ran; {' and '.join(others)} did: {hint}"
+    return (
+        f"nothing was allocated on {shown} while it ran; {' and '.join(others)} did: {advice.other_device(others[0])}"
+    )

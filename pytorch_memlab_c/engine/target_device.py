@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
+from ..data import advice
 from ..data.device_names import CPU, read_device, slot_name
 from . import following
 
@@ -119,13 +120,13 @@ def available_slot(device: Any) -> int:
     if not torch.cuda._is_compiled():
         raise RuntimeError(
             f"{name} was asked for, but this build of PyTorch ({torch.__version__}) has no CUDA; "
-            "use device='cpu', or install the CUDA build"
+            f"use {advice.device('cpu')}, or install the CUDA build"
         )
     count = _cuda_devices(torch)
     if count == 0:
         raise RuntimeError(
-            f"{name} was asked for, but there is no CUDA device here; use device='cpu', or "
-            "pytorch_memlab_c.simulate.enable() for a simulated one"
+            f"{name} was asked for, but there is no CUDA device here; use {advice.device('cpu')}, or "
+            f"{advice.simulated_gpu()} for a simulated one"
         )
     if slot > count:
         there = ", ".join(slot_name(i) for i in range(1, count + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..data import advice
 from ..data.columns import SAVED_FIELDS
 from ..data.growth import growth_of
 from ..data.line_devices import Place, places
@@ -29,9 +30,7 @@ def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.Da
         known = ", ".join(map(repr, ("lines", "holders", *_KINDS)))
         raise ValueError(f"unknown kind of table {kind!r}: one of {known} is meant")
     if kind == "saved" and not records.saved:
-        raise ValueError(
-            "what autograd saves was not counted: ask for it with LineProfiler(..., saved=True) or @profile(saved=True)"
-        )
+        raise ValueError(f"what autograd saves was not counted: ask for it with {advice.record_saved()}")
     frame = _KINDS[kind](list(places(records, func, device)))
     frame.attrs["notes"] = list(records.notes)
     return frame

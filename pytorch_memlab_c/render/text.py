@@ -108,19 +108,18 @@ def _grid(table: Table) -> list[str]:
     """Header rows and value rows, columns right-aligned, code left-aligned and last."""
     height = max((column.count(".") + 1 for column in table.columns), default=1)
     columns = [
-        right_column(column, height, [show_value(column, row.values[i]) for row in table.rows])
+        right_column(column.split("."), height, [show_value(column, row.values[i]) for row in table.rows])
         for i, column in enumerate(table.columns)
     ]
     if shows_device_column(table):
-        columns.append(right_column("device", height, [row.device or "" for row in table.rows]))
-    columns.append(right_column("line", height, [str(row.line) for row in table.rows]))
+        columns.append(right_column(["device"], height, [row.device or "" for row in table.rows]))
+    columns.append(right_column(["line"], height, [str(row.line) for row in table.rows]))
     code = ["code", *[""] * (height - 1), *(clean_code(row.code) for row in table.rows)]
     return [f"{' '.join(cells)}  {text}".rstrip() for *cells, text in zip(*columns, code)]
 
 
-def right_column(title: str, height: int, values: list[str]) -> list[str]:
-    """A column under its title, one part of the title a header row, all right-aligned."""
-    header = title.split(".")
+def right_column(header: Sequence[str], height: int, values: list[str]) -> list[str]:
+    """A column under its header rows, padded to ``height`` of them, all right-aligned."""
     cells = [*header, *[""] * (height - len(header)), *values]
     width = max(map(len, cells))
     return [cell.rjust(width) for cell in cells]

@@ -241,7 +241,7 @@ def test_a_file_that_cannot_be_written_does_not_concern_the_program(tmp_path):
     write(tmp_path, {"script.py": ALLOCATES + "import os, shutil\nshutil.rmtree('out')\nprint('end')\n"})
     (tmp_path / "out").mkdir()
     end = run(tmp_path, "-f", "f", "-o", "out/a.json", "-o", "b.json", "script.py")
-    assert (end.returncode, end.stdout) == (0, "end\n")
+    assert (end.returncode, end.stdout) == (1, "end\n")
     told = end.stderr.splitlines()
     assert told[0].startswith("pytorch_memlab_c: out/a.json could not be written") and told[1].endswith("wrote b.json")
 
