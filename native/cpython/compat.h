@@ -31,6 +31,16 @@ static inline PyObject *pml_compat_trace_object(const PyThreadState *thread)
 #define PML_GC_VISITS 0
 #endif
 
+/* The byte offset of the instruction that a frame is at. */
+static inline int pml_compat_instruction(PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLasti(frame);
+#else
+    return frame->f_lasti * (int)sizeof(_Py_CODEUNIT);
+#endif
+}
+
 /* A pending exception, set aside and put back. */
 struct pml_compat_exception {
     PyObject *type, *value, *traceback;

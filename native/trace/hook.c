@@ -27,18 +27,31 @@ static struct pml_frame *frame_around(const PmlHook *hook)
     return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
 }
 
+/* The part of a line that the frame is in, or NULL. */
+static const struct pml_line_part *part_of(const struct pml_code *code, PyFrameObject *frame)
+{
+    int at = code->parts ? pml_compat_instruction(frame) : 0;
+    for (int i = 0; i < code->parts; i++)
+        if (at >= code->part[i].start && at < code->part[i].end)
+            return &code->part[i];
+    return NULL;
+}
+
 PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
     if (!top || top->id != frame)
         return;
-    int line = PyFrame_GetLineNumber(frame);
-    bool again = top->raised && line == top->line;
+    const struct pml_line_part *part = part_of(top->code, frame);
+    int line = part ? part->line : PyFrame_GetLineNumber(frame);
+    if (line <= 0)
+        return;
+    bool again = (top->raised || part) && line == top->line;
     bool first = top->entered && line == top->line; /* a function of one line: its entry is no run of that line */
     top->raised = top->entered = false;
     if (first)
         pml_segment_hit(top);
-    if (line < 0 || again || first)
+    if (again || first)
         return;
     bool sample = pml_segment_wants_sample(top->code, line);
     pml_statistics_sync(hook->state, sample || top->sampled);
@@ -89,7 +102,10 @@ static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *
     int stale = pml_frame_stack_find(&hook->stack, frame);
     if (stale >= 0) /* its RETURN was lost */
         pml_frame_stack_cut(&hook->stack, stale);
-    int line = PyFrame_GetLineNumber(frame);
+    const struct pml_line_part *part = part_of(code, frame); /* where a coroutine goes on */
+    int line = part && part->line ? part->line : PyFrame_GetLineNumber(frame);
+    if (line <= 0) /* a module begins before its first line */
+        line = first_line;
     bool entered = line == first_line;
     if (entered)
         count_call(code);

@@ -20,7 +20,7 @@ from ..engine.saving import follow as follow_saved
 from ..engine.saving import is_followed as saved_is_followed
 from ..engine.target_device import available_slot, default_view, parse_slot, target_name
 from ..render.text import write_text
-from . import callables
+from . import callables, instructions
 from .display import RecordsDisplay
 from .holder_book import HolderBook
 from .records import LineRecords
@@ -101,7 +101,7 @@ class LineProfiler(_native.Switch):
     def add_code(self, code: CodeType, qualname: str, module: str | None = None, source: Source | None = None) -> None:
         """Measure a code object that no function holds: a module's, a notebook cell's, or that of a function which the
         cell will define. `source` is its first line's number and its lines, looked up if None."""
-        if self._tracer.add_code(code, *callables.line_range(code)):
+        if self._tracer.add_code(code, *callables.line_range(code), instructions.parts_of_lines(code)):
             self._names[id(code)] = (qualname, module)
             self._sources[id(code)] = source_of(code) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
