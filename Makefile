@@ -9,7 +9,7 @@ BUILD := build/c
 py := $(VENV)/bin/python
 sources := $(shell find native pytorch_memlab_c magics -name '*.[chp]*' -not -name '*.pyc' -not -path '*/__pycache__*') CMakeLists.txt native/CMakeLists.txt pyproject.toml
 
-.PHONY: help demo notebook test test-c asan valgrind tsan wheel bench lint install clean
+.PHONY: help demo notebook docs test test-c asan valgrind tsan wheel bench lint install clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -20,12 +20,17 @@ demo: install ## profile a real training step, on CPU tensors and on the simulat
 notebook: install ## run demo.ipynb again and keep its outputs
 	$(py) tests/support/run_notebook.py demo.ipynb
 
+docs: install ## build the documentation site in build/docs; a warning is an error
+	$(py) -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(py) -m sphinx -W -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
 test: install ## run the tests
 	$(py) -m pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests
 
 install: $(VENV)/.installed ## set up the environment and build the package in it
 
-$(VENV)/.environment:
+$(VENV)/.environment: tests/requirements.txt tests/requirements-torch.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
 	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
 	$(PYTHON) -m venv $(VENV)
@@ -62,7 +67,7 @@ lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
-	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]' -not -path '*/simcuda/*')
+	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]')
 	sh tests/c/lint.sh
 
 clean: ## remove the environment and all builds

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pointer_hash.h"
+
 struct pml_owner_bytes;
 
 struct pml_owned_block {
@@ -38,7 +40,7 @@ bool pml_owned_blocks_make_room(struct pml_owned_blocks *table);
 static inline struct pml_owned_block *pml_owned_blocks_probe(const struct pml_owned_blocks *table, const void *pointer)
 {
     size_t mask = table->capacity - 1;
-    size_t i = (size_t)((uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+    size_t i = pml_pointer_hash(pointer) & mask;
     while (table->slot[i].pointer != 0 && table->slot[i].pointer != (uintptr_t)pointer)
         i = (i + 1) & mask;
     return &table->slot[i];

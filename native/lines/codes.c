@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "base/pointer_hash.h"
 
 PML_READ_MOSTLY uint64_t pml_codes_version = 1;
 
@@ -20,8 +21,7 @@ PML_READ_MOSTLY static struct {
 
 static size_t home_of(const void *key)
 {
-    uint64_t h = (uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(h >> 32) & (map.capacity - 1);
+    return pml_pointer_hash(key) & (map.capacity - 1);
 }
 
 static size_t probe(const void *key)

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "base/lock_order.h"
+#include "base/pointer_hash.h"
 
-#define SHARDS 16
+#define SHARD_BITS 4
+#define SHARDS (1 << SHARD_BITS)
 #define FIRST_CAPACITY 256
 
 struct block {
@@ -26,12 +28,6 @@ static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
 };
 
-static uint64_t mix(uintptr_t pointer)
-{
-    uint64_t h = (uint64_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 32);
-}
-
 static void lock(int number)
 {
     pml_lock_order_taken(PML_RANK_BLOCKS, number);
@@ -44,9 +40,10 @@ static void unlock(int number)
     pml_lock_order_given(PML_RANK_BLOCKS, number);
 }
 
+/* The high bits of the hash give the shard, the low ones the slot in it. */
 static struct shard *lock_shard(uintptr_t pointer)
 {
-    int number = (int)(mix(pointer) >> 8 & (SHARDS - 1));
+    int number = (int)(pml_pointer_hash((const void *)pointer) >> (32 - SHARD_BITS));
     lock(number);
     return &shards[number];
 }
@@ -60,7 +57,7 @@ static void unlock_shard(const struct shard *shard)
 static struct block *probe(const struct shard *shard, uintptr_t pointer)
 {
     size_t mask = shard->capacity - 1;
-    size_t i = mix(pointer) >> 16 & mask;
+    size_t i = pml_pointer_hash((const void *)pointer) & mask;
     while (shard->slot[i].pointer != 0 && shard->slot[i].pointer != pointer)
         i = (i + 1) & mask;
     return &shard->slot[i];
@@ -87,7 +84,7 @@ static void shift_back(struct shard *shard, size_t gap)
 {
     size_t mask = shard->capacity - 1;
     for (size_t i = (gap + 1) & mask; shard->slot[i].pointer != 0; i = (i + 1) & mask) {
-        size_t home = mix(shard->slot[i].pointer) >> 16 & mask;
+        size_t home = pml_pointer_hash((const void *)shard->slot[i].pointer) & mask;
         if (((i - home) & mask) >= ((i - gap) & mask)) {
             shard->slot[gap] = shard->slot[i];
             gap = i;

@@ -7,6 +7,7 @@
 
 #include "base/lock_order.h"
 #include "base/moment.h"
+#include "base/pointer_hash.h"
 #include "holders/report_queue.h"
 #include "holders/thread_line.h"
 
@@ -55,8 +56,7 @@ void pml_saved_tables_unlock(void)
 
 static struct known **bucket_of(const void *pointer)
 {
-    uint64_t h = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return &bucket[(h ^ h >> 32) & (buckets - 1)];
+    return &bucket[pml_pointer_hash(pointer) & (buckets - 1)];
 }
 
 static void widen(void)

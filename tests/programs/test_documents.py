@@ -1,4 +1,4 @@
-"""README.md's samples run word for word and print what it shows; docs/architecture.md has each file in a room."""
+"""The samples of README.md and of docs/ run word for word and print what the pages show; their links lead somewhere."""
 
 from __future__ import annotations
 
@@ -6,67 +6,24 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import document_pages as pages
 import pytest
-from cli_support import environment, write
+from cli_support import write
+from document_pages import PAGES, ROOT, Page, page, run
 
-ROOT = Path(__file__).parents[2]
-HOME = "https://github.com/pytorch-memlab-c/pytorch-memlab-c/blob/main/"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-#: Runs the cells of a file in an IPython shell on a simulated GPU, as a notebook would.
-RUN_CELLS = """
-import sys
-from pathlib import Path
-from pytorch_memlab_c import simulate
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from pytorch_memlab_c.data import columns
 
-simulate.enable("h100-80gb")
-config = Config({"HistoryManager": {"enabled": False}, "colors": "nocolor"})
-shell = InteractiveShell.instance(config=config)
-for cell in Path("cells").read_text().split("\\0"):
-    shell.run_cell(cell, store_history=True).raise_error()
-"""
+README = page("README.md")
+BESIDE = [Page(ROOT / "CHANGELOG.md"), Page(ROOT / "CONTRIBUTING.md")]
+WITH_SAMPLES = [page for page in PAGES if page.of("python")]
+FROM_COMMANDS = [(page.name, block.command) for page in PAGES for block in page.blocks if block.command]
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of that language ("": output) in README.md."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
-    return [block for of, block in fenced if of == language]
-
-
-def shown(start: str) -> str:
-    """The block of output that begins so."""
-    (block,) = [block for block in blocks("") if block.startswith(start)]
-    return block
-
-
-def sample(name: str) -> str:
-    """The sample that begins with the name of its file."""
-    (block,) = [block for block in blocks("python") if block.startswith(f"# {name}\n")]
-    return block
-
-
-def run(folder: Path, *words: str, **extra: str) -> str:
-    """What a program prints, all of it."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment(**extra),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=240,
-    )
-    return f"{done.stdout}\nexit code {done.returncode}\n"
-
-
-def without_spaces_at_ends(text: str) -> str:
-    return re.sub(r" +$", "", text, flags=re.MULTILINE)
+def torch_version() -> str:
+    return metadata.version("torch")
 
 
 @pytest.fixture(scope="module")
@@ -79,40 +36,51 @@ def gpu() -> None:
 
 
 @pytest.mark.simcuda
-@pytest.mark.parametrize(
-    ("name", "start"), [("outer.py", "## outer\n"), ("tensors.py", "Element type")], ids=["outer", "tensors"]
-)
-def test_sample_prints_what_is_shown(gpu: None, tmp_path: Path, name: str, start: str) -> None:
-    write(tmp_path, {name: sample(name)})
-    text = run(tmp_path, name, PYTORCH_MEMLAB_SIMULATE="h100-80gb")
-    assert "exit code 0" in text, text
-    assert shown(start) in without_spaces_at_ends(text)
+@pytest.mark.parametrize("page", WITH_SAMPLES, ids=lambda page: page.name)
+def test_samples_run_in_their_order_and_print_what_is_shown(gpu: None, tmp_path: Path, page: Page) -> None:
+    pytest.importorskip("IPython", reason="IPython is not installed")
+    text = pages.run_files(page, tmp_path)
+    if page.cells:
+        session = pages.run_cells(page, tmp_path)
+        assert "exit code 0" in session, session
+        text += session
+    for output in page.outputs:
+        assert output in text, f"not printed:\n{output}\n\nbut\n{text}"
 
 
-def test_sample_of_a_limit_prints_what_is_shown(tmp_path: Path) -> None:
+def test_there_are_samples_and_outputs_to_check() -> None:
+    assert len(WITH_SAMPLES) >= 12
+    assert len([output for page in WITH_SAMPLES for output in page.outputs]) >= 14
+    assert not [page.name for page in PAGES if page.outputs and page not in WITH_SAMPLES]
+    assert not [page.name for page in PAGES if page.of("")], "each block names its language: text for what is printed"
+
+
+def test_sample_of_a_limit_fails_as_shown(tmp_path: Path) -> None:
+    """Without a GPU."""
     pytest.importorskip("torch", reason="torch is not installed")
-    write(tmp_path, {"test_train.py": sample("test_train.py")})
-    text = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_train.py")
+    sample = page("docs/pytest.md")
+    write(tmp_path, sample.files)
+    text = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *sample.files)
     assert "1 failed" in text
-    if not metadata.version("torch").startswith("2.14."):
-        pytest.skip("the figures in README.md are those of PyTorch 2.14")
-    assert shown("limit_tensor_memory") in without_spaces_at_ends(text)
+    if not torch_version().startswith("2.14."):
+        pytest.skip("the figures in docs/ are those of PyTorch 2.14")
+    (shown,) = sample.outputs
+    assert shown in text
 
 
 @pytest.mark.simcuda
-def test_all_samples_run_in_their_order(gpu: None, tmp_path: Path) -> None:
-    pytest.importorskip("IPython", reason="IPython is not installed")
-    samples = [block for block in blocks("python") if "pytest" not in block]
-    assert len(samples) > 8
-    write(tmp_path, {"run_cells.py": RUN_CELLS, "cells": "\0".join(samples), "train.py": "print('trained')\n"})
-    text = run(tmp_path, "run_cells.py")
+@pytest.mark.parametrize(("name", "command"), FROM_COMMANDS, ids=[command for _, command in FROM_COMMANDS])
+def test_command_prints_what_is_shown(gpu: None, name: str, command: str) -> None:
+    if "llama" in command:
+        pytest.importorskip("transformers", reason="transformers is not installed")
+        if not metadata.version("transformers").startswith("5.24."):
+            pytest.skip("the lines in docs/ are those of transformers 5.24")
+    text = pages.run_command(command)
     assert "exit code 0" in text, text
-    plain = without_spaces_at_ends(text)
-    assert shown("## Lines that keep more memory") in plain
-    assert shown("## Saved for backward") in plain
+    for block in page(name).blocks:
+        assert block.command != command or block.text in text
 
 
-COMMANDS = [line.partition(" #")[0].strip() for block in blocks("console") for line in block.splitlines()]
 TRAIN = """\
 from package import data, models
 
@@ -133,75 +101,99 @@ PROGRAM = {
 }
 
 
+def own_commands() -> list[list[str]]:
+    """The words behind `pytorch-memlab` in all pages."""
+    commands = [command.split() for page in PAGES for command in page.commands]
+    return [words[1:] for words in commands if words and words[0] == "pytorch-memlab"]
+
+
 def test_commands_run(tmp_path: Path) -> None:
-    """On made-up memory; `simulate` needs PyTorch, and is the samples' own way to a GPU. torchrun gives ranks by RANK."""
-    ours = [command.split()[1:] for command in COMMANDS if command.startswith("pytorch-memlab")]
-    assert {words[0] for words in ours} == {"run", "simulate", "report", "diff", "merge", "rss"}
+    """On made-up memory; `simulate` needs PyTorch, and has a test of its own. torchrun gives ranks by RANK."""
+    assert {words[0] for words in own_commands()} == {"run", "simulate", "report", "diff", "merge", "rss"}
     write(tmp_path, PROGRAM)
     made = [("before.json", ""), ("after.json", ""), ("report.json", "0"), ("report.json", "1")]
     for name, rank in made:
         run(tmp_path, "-m", "pytorch_memlab_c", "run", "-o", name, "train.py", **{"RANK": rank} if rank else {})
-    for words in [words for words in ours if words[0] != "simulate"]:
+    for words in [words for words in own_commands() if words[0] != "simulate"]:
         files = {word: [path.name for path in sorted(tmp_path.glob(word))] for word in words if "*" in word}
         shell = [sys.executable if word == "python" else word for item in words for word in files.get(item, [item])]
         text = run(tmp_path, "-m", "pytorch_memlab_c", *shell)
         assert "exit code 0" in text and "never" not in text, f"{words}\n{text}"
 
 
+@pytest.mark.simcuda
+def test_commands_on_a_simulated_gpu_run(gpu: None, tmp_path: Path) -> None:
+    write(tmp_path, README.files)
+    ours = [words for words in own_commands() if words[0] == "simulate"]
+    assert ours
+    for words in {tuple(words) for words in ours}:
+        text = run(tmp_path, "-m", "pytorch_memlab_c", *words)
+        assert "exit code 0" in text and "note: CUDA figures are simulated" in text, f"{words}\n{text}"
+
+
 def test_targets_of_make_exist() -> None:
-    named = set(re.findall(r"make ([a-z]\w*)", "\n".join(blocks("console")) + "".join(re.findall("`[^`]*`", README))))
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert named and named <= targets
+    for one in [*PAGES, *BESIDE]:
+        code = "\n".join([*one.commands, *re.findall("`[^`]*`", one.prose)])
+        assert set(re.findall(r"\bmake ([a-z][\w-]*)", code)) <= targets, one.name
+    assert {"make demo", "make test"} <= set(README.commands)
+
+
+def test_every_column_of_the_profiler_is_explained() -> None:
+    explained = set(re.findall(r"`([\w.]+)`", page("docs/columns.md").text))
+    own = {"hits", *columns.OWN_FIELDS, *columns.SAVED_FIELDS, *columns.CPU_FIELDS}
+    assert own <= explained, own - explained
+
+
+def test_readme_is_short() -> None:
+    assert 900 <= len(README.text.split()) <= 1200
 
 
 def anchors(text: str) -> set[str]:
-    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/measurements.md"]
-)
-def test_links_lead_somewhere(path: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        file, _, heading = target.removeprefix(HOME).partition("#")
-        folder = ROOT if target.startswith(HOME) else (ROOT / path).parent
-        found = folder / file if file else ROOT / path
-        assert found.exists(), target
-        assert not heading or f"#{heading}" in anchors(found.read_text(encoding="utf-8")), target
-    assert len(anchors(text)) == len(re.findall(r"^#+ ", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE))
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Page) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.prose):
+        assert not target.startswith("http"), f"{target}: an address that no test can check"
+        file, _, heading = target.partition("#")
+        found = Page(page.path.parent / file if file else page.path)
+        assert found.path.exists(), target
+        assert not heading or f"#{heading}" in anchors(found.prose), target
+    assert len(anchors(page.prose)) == len(re.findall(r"^#+ ", page.prose, re.MULTILINE)), "two headings are alike"
 
 
-def rooms() -> Iterator[tuple[Path, str]]:
-    """Each folder that docs/architecture.md gives a room, with the text of the room."""
-    text = ARCHITECTURE.partition("## Rooms")[2].partition("\n## ")[0]
-    for room in re.split(r"^(?=`[\w/]+/`)", text, flags=re.MULTILINE)[1:]:
-        folder = re.match(r"`([\w/]+)/`", room)
-        assert folder is not None
-        yield ROOT / folder[1], room
+def test_links_of_the_readme_work_away_from_the_repository() -> None:
+    """They are addresses below the repository's, which pyproject.toml names, of files that are there."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    repository = re.search(r'^Source = "(https://[^"]+)"$', project, flags=re.MULTILINE)
+    assert repository is not None
+    links = dict(re.findall(r"^\[([\w-]+)\]: (\S+)$", README.text, flags=re.MULTILINE))
+    assert set(re.findall(r"\]\[([\w-]+)\]", README.prose)) == set(links) and "](" not in README.prose
+    for address in links.values():
+        file = address.removeprefix(f"{repository[1]}/blob/main/")
+        assert file != address and (ROOT / file).is_file(), address
 
 
-def test_every_file_has_one_place_in_its_room() -> None:
-    named: dict[Path, list[str]] = {}
-    for folder, room in rooms():
-        named.setdefault(folder, []).extend(re.findall(r"`(\w+\.(?:c|py))`", room))
-    for folder, names in named.items():
-        there = {path.name for path in folder.iterdir() if path.suffix in (".c", ".py") and path.name[:2] != "__"}
-        assert sorted(names) == sorted(there), folder
-    packages = {path.parent for path in (ROOT / "pytorch_memlab_c").rglob("*.py")}
-    assert packages <= named.keys() | {ROOT / "pytorch_memlab_c"}
-
-
-def test_counting_core_includes_no_python() -> None:
-    (core,) = [room for folder, room in rooms() if "no Python.h" in room]
-    for name in re.findall(r"`(\w+\.c)`", core):
-        assert not re.search(r'#include.*(Python|compat|state)\.h[">]', (ROOT / "native" / name).read_text()), name
-
-
-def test_decisions_are_numbered_in_order() -> None:
-    numbers = re.findall(r"^(\d+)\. \*\*", ARCHITECTURE.partition("## Decisions")[2], flags=re.MULTILINE)
-    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+def test_pages_are_built_without_a_warning(tmp_path: Path) -> None:
+    """The strict build also checks the links between pages, and that each page is in a table of contents."""
+    for needed in ("sphinx", "furo", "myst_parser"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed: see docs/requirements.txt")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "docs", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = [path for path in (tmp_path / "site").rglob("*.html")]
+    assert len(built) > len(PAGES) - 1
+    loaded = [
+        address
+        for path in built
+        for address in re.findall(
+            r"<(?:script|link|img)\b[^>]*(?:src|href)=\"(https?://[^\"]+)", path.read_text("utf-8")
+        )
+    ]
+    assert not loaded, "a page loads something from outside"
 
 
 def imported() -> set[str]:

@@ -11,8 +11,6 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import autograd_end  # noqa: F401
-
 from pytorch_memlab_c import LineProfiler, LineRecords, _native, profile
 from pytorch_memlab_c.engine import following
 from pytorch_memlab_c.line_profiler import decorators
