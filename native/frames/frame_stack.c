@@ -51,7 +51,7 @@ struct pml_frame *pml_frame_stack_push(struct pml_frame_stack *stack, const void
     pml_window_link(&frame->window);
     stack->depth++;
     pml_frame_stack_enter_thread(stack);
-    frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
+    frame->window.call = outer ? outer->window.call : pml_moment_next();
     if (!stack->thread_line)
         stack->thread_line = pml_thread_line_retain();
     frame->id = id;

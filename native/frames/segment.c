@@ -40,7 +40,7 @@ PML_COLD static bool begin_columns(struct pml_window *window, struct pml_frame *
 
 static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
 {
-    return recorder->recording && recorder->started <= frame->opened;
+    return recorder->recording && recorder->started < frame->segment;
 }
 
 static uint64_t groups_of(const struct pml_frame *frame)
@@ -97,7 +97,6 @@ PML_HOT static void begin(struct pml_frame *frame, int line, bool sampled, struc
     bool unread = sampled && !frame->sampled; /* they began without a reading */
     frame->line = line;
     frame->segment = pml_moment_next();
-    frame->opened = pml_recorders_starts;
     if (!tracked)
         pml_stat_columns_stop(&window->columns);
     else if (changed || unread || !window->columns.active)

@@ -4,10 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/hot.h"
 #include "base/lock_order.h"
+#include "base/moment.h"
 
-PML_READ_MOSTLY _Atomic uint64_t pml_owners_serial = 1;
 struct pml_owner pml_owners_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 struct pml_owner pml_owners_nobody = {.index = 0};
 
@@ -32,19 +31,13 @@ void pml_owners_unlock(void)
     pml_lock_order_given(PML_RANK_OWNERS, 0);
 }
 
-/* A picture's number is published with the picture itself. */
-static uint64_t serial_now(void)
-{
-    return atomic_load_explicit(&pml_owners_serial, memory_order_relaxed);
-}
-
 struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around)
 {
     struct pml_owner *owner = calloc(1, sizeof *owner);
     if (!owner)
         return NULL;
     *owner = (struct pml_owner){.code = code, .line = line, .kind = kind, .index = -1, .around = around};
-    owner->born = serial_now();
+    owner->born = pml_moment_now();
     if (around)
         around->inner++;
     return owner;
@@ -65,9 +58,9 @@ struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_own
     while (first && (first->around != around || !holds_nothing(first, is_unused)))
         first = first->next;
     if (first)
-        first->born = serial_now();
+        first->born = pml_moment_now();
     if (first && first->in_backward)
-        first->in_backward->born = serial_now();
+        first->in_backward->born = pml_moment_now();
     return first;
 }
 

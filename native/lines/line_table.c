@@ -130,7 +130,7 @@ static bool record_device(struct pml_line_table *table, int device, int index, c
         return false;
     add_segment(stats, runs, &window->span[device]);
     bool may_grow = runs > 0 && stats->gross > 0;
-    return !may_grow || record_growth(stats, &window->span[device], window->epoch);
+    return !may_grow || record_growth(stats, &window->span[device], window->call);
 }
 
 static bool is_one_device(uint64_t charged)

@@ -31,7 +31,7 @@ struct pml_window {
     struct pml_window *prev;
     uint64_t ticks; /* of all devices, at the start */
     uint64_t end_ticks;
-    uint64_t epoch; /* which outermost profiled call it belongs to (frame_stack.c) */
+    uint64_t call; /* which outermost profiled call it belongs to: the moment when that began (frame_stack.c) */
     int devices;
     struct pml_column_values columns;
     struct pml_span span[PML_MAX_DEVICES];

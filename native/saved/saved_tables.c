@@ -216,7 +216,7 @@ static bool anyone_wants(const struct pml_code *code)
 struct charge {
     const struct pml_code *code; /* NULL: none */
     int line;
-    uint64_t epoch;   /* when its outermost call began */
+    uint64_t call;    /* when its outermost call began */
     uint64_t segment; /* when this run of it began */
 };
 
@@ -227,7 +227,7 @@ static struct charge line_of_thread(void)
     for (int i = stack ? stack->depth - 1 : -1; i >= 0; i--) {
         const struct pml_frame *frame = stack->frame[i];
         if (anyone_wants(frame->code))
-            return (struct charge){frame->code, frame->line, frame->window.epoch, frame->segment};
+            return (struct charge){frame->code, frame->line, frame->window.call, frame->segment};
     }
     return (struct charge){.code = NULL};
 }
@@ -309,8 +309,8 @@ static void count_hooked(const struct known *block, const struct charge *charge,
     struct pml_saved_figures *f = figures_at(table, block->device, charge->line);
     if (!f)
         return;
-    f->hooks_now = (f->epoch == charge->epoch ? f->hooks_now : 0) + block->size;
-    f->epoch = charge->epoch;
+    f->hooks_now = (f->call == charge->call ? f->hooks_now : 0) + block->size;
+    f->call = charge->call;
     if (f->hooks_max < f->hooks_now)
         f->hooks_max = f->hooks_now;
 }
@@ -319,7 +319,7 @@ static enum pml_saved_kind kind_of(const struct known *block, const struct charg
 {
     if (block->parameter)
         return PML_SAVED_PARAMETER;
-    if (block->born < charge->epoch)
+    if (block->born < charge->call)
         return PML_SAVED_INPUT;
     return backward ? PML_SAVED_BACKWARD : PML_SAVED_ACTIVATION;
 }
@@ -328,10 +328,10 @@ static void count_block(struct known *block, const struct charge *charge, const 
 {
     enum pml_saved_kind kind = kind_of(block, charge, tensor->backward);
     bool hooked = tensor->hooked && kind == PML_SAVED_ACTIVATION;
-    if (hooked && block->hooked == charge->epoch)
+    if (hooked && block->hooked == charge->call)
         return;
     if (hooked)
-        block->hooked = charge->epoch;
+        block->hooked = charge->call;
     for (int s = 0; s < charge->code->subscribers; s++) {
         const struct pml_subscriber *sub = charge->code->subscriber[s];
         if (!wants(sub))

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "frames/segment.h"
 #include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
@@ -146,7 +147,7 @@ static void record(PmlTracer *tracer, bool recording)
         pml_picture_recording_stop(picture, recorder);
     recorder->recording = recording;
     if (recording)
-        recorder->started = ++pml_recorders_starts;
+        recorder->started = pml_moment_next();
     regroup(tracer);
 }
 
@@ -205,7 +206,7 @@ static void clear_counters(PmlTracer *tracer)
         tracer->subscriber[i]->calls = 0;
     }
     tracer->recorder.failed = tracer->recorder.interrupted = false;
-    tracer->recorder.started = ++pml_recorders_starts;
+    tracer->recorder.started = pml_moment_next();
     if (tracer->holders) {
         pml_picture_recording_clear(&tracer->holders->picture);
         regroup(tracer);

@@ -46,10 +46,10 @@ static void *make_owners(void *unused)
 static void owners_are_made_while_pictures_begin(void)
 {
     fresh_holders();
-    uint64_t before = pml_owners_serial;
+    uint64_t before = pml_moment_now();
     run_at_once(begin_pictures, make_owners);
     for (int i = 0; i < ROUNDS; i++) {
-        CHECK_BETWEEN(before, lines[i].in_backward->born, pml_owners_serial);
+        CHECK_BETWEEN(before, lines[i].in_backward->born, pml_moment_now());
         free(lines[i].in_backward);
     }
 }
