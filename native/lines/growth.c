@@ -58,7 +58,7 @@ static inline void extend(struct pml_history *history, const struct pml_stretch 
     history->open.reserved_net += run->reserved_net;
 }
 
-PML_HOT void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t epoch)
+PML_HOT void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t call)
 {
     const struct pml_levels *end = pml_window_span_end(span);
     struct pml_stretch run = {
@@ -78,9 +78,9 @@ PML_HOT void pml_growth_add(struct pml_growth *growth, bool first, const struct 
         growth->gross_first = end->gross;
     growth->live = span->live >= 0 && (first || growth->live);
     append(&growth->runs, growth->closed_runs, &run);
-    if (first || growth->epoch != epoch)
+    if (first || growth->call != call)
         append(&growth->calls, growth->closed_calls, &run);
     else
         extend(&growth->calls, &run);
-    growth->epoch = epoch;
+    growth->call = call;
 }

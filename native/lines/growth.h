@@ -29,7 +29,7 @@ struct pml_history {
 
 struct pml_growth {
     bool live;           /* `low` is what the line holds itself */
-    uint64_t epoch;      /* the outermost call that the last run belonged to */
+    uint64_t call;      /* the outermost call that the last run belonged to */
     int64_t gross;       /* bytes allocated on the device until the end of the last run */
     int64_t gross_first; /* and of the first of the later runs */
     int64_t freed;       /* bytes freed on the device until the end of the last run */
@@ -41,6 +41,6 @@ struct pml_growth {
 };
 
 /* `first` in `add`: the first of the later runs. */
-void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t epoch);
+void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t call);
 
 #endif

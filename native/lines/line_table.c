@@ -112,13 +112,13 @@ static struct pml_line_stats *stats_at(struct pml_line_table *table, int slot, i
     return there ? table->stats[slot] + index : NULL;
 }
 
-static bool record_growth(struct pml_line_stats *stats, const struct pml_span *span, uint64_t epoch)
+static bool record_growth(struct pml_line_stats *stats, const struct pml_span *span, uint64_t call)
 {
     bool first = !stats->growth;
     if (first)
         stats->growth = calloc(1, sizeof *stats->growth);
     if (stats->growth)
-        pml_growth_add(stats->growth, first, span, epoch);
+        pml_growth_add(stats->growth, first, span, call);
     return stats->growth != NULL;
 }
 
@@ -227,11 +227,11 @@ PML_COLD bool pml_line_table_record_columns(struct pml_line_table *table, int li
         return true;
     int index = line - table->first_line;
     uint64_t ticks = pml_meter_ticks();
-    uint64_t moment = ticks << 6 | (unsigned)target;
-    if (table->line[index].stat_moment == moment && window->ticks == ticks)
+    uint64_t now = ticks << 6 | (unsigned)target;
+    if (table->line[index].stat_ticks == now && window->ticks == ticks)
         return true; /* nothing happened in this segment, nor since this line's last one */
     bool kept = true;
-    table->line[index].stat_moment = moment;
+    table->line[index].stat_ticks = now;
     if (window->ticks != ticks)
         table->line[index].sampled++;
     for (int d = 1; d < window->devices; d++) {

@@ -12,7 +12,7 @@ static void fresh(void)
 }
 
 /* A run that begins at `level`, of which the line holds `live`, takes `net`, and frees `gone` in between. */
-static void run(bool first, int64_t level, int64_t live, int64_t net, int64_t gone, uint64_t epoch)
+static void run(bool first, int64_t level, int64_t live, int64_t net, int64_t gone, uint64_t call)
 {
     freed += gone;
     int64_t end = level + net;
@@ -22,7 +22,7 @@ static void run(bool first, int64_t level, int64_t live, int64_t net, int64_t go
         .end_ticks = 1,
         .live = live,
     };
-    pml_growth_add(&growth, first, &span, epoch);
+    pml_growth_add(&growth, first, &span, call);
 }
 
 static int stretches(const struct pml_history *history)
