@@ -25,15 +25,11 @@ static inline PyObject *pml_compat_trace_object(const PyThreadState *thread)
     return thread->c_traceobj;
 }
 
-/* Whether the interpreter itself must visit the objects that its collector keeps (gc_lists.c does it before 3.14). */
-#if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
-#define PML_GC_VISITS 1
-#else
-#define PML_GC_VISITS 0
-#endif
+/* Whether each round of a comprehension is a line event of the frame around, as those of a loop on one line are. */
+#define PML_COMPAT_INLINES_COMPREHENSIONS (PY_VERSION_HEX >= 0x030C0000)
 
-/* The byte offset of the instruction that a frame is at. */
-static inline int pml_compat_instruction(PyFrameObject *frame)
+/* Where a frame stands in its bytecode: the byte offset of its instruction. */
+static inline int pml_compat_offset(PyFrameObject *frame)
 {
 #if PY_VERSION_HEX >= 0x030B0000
     return PyFrame_GetLasti(frame);
@@ -41,6 +37,13 @@ static inline int pml_compat_instruction(PyFrameObject *frame)
     return frame->f_lasti * (int)sizeof(_Py_CODEUNIT);
 #endif
 }
+
+/* Whether the interpreter itself must visit the objects that its collector keeps (gc_lists.c does it before 3.14). */
+#if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
+#define PML_GC_VISITS 1
+#else
+#define PML_GC_VISITS 0
+#endif
 
 /* A pending exception, set aside and put back. */
 struct pml_compat_exception {

@@ -2,7 +2,7 @@
  *
  * Threads: each function here runs on whatever thread allocates or frees, with or without the GIL; those for
  * accelerators with the device allocator's lock held. They use atomics, thread-local data and leaf locks only.
- * Order: a free is told to the meter before the memory is given back, as another thread may get it at once.
+ * Order: a free is counted before the memory is given back, as another thread may get it at once.
  */
 #include "events/allocator_events.h"
 

@@ -9,7 +9,7 @@
 
 PML_READ_MOSTLY uint64_t pml_codes_version = 1;
 
-static const char removed; /* its address marks a slot whose entry went away */
+static const char removed; /* its address is the key of a slot whose entry was removed */
 
 PML_READ_MOSTLY static struct {
     struct pml_code **slot;

@@ -14,7 +14,7 @@ struct pml_recorder {
     struct pml_recorder *next; /* of all recorders */
     _Atomic bool recording; /* changed with the GIL, read from anywhere */
     bool failed;         /* memory ran out: figures are incomplete */
-    bool interrupted;    /* another tracer took the hook's place */
+    bool interrupted;    /* another tracer replaced the hook */
     uint64_t started;    /* `pml_moment` at the last start: later segments are recorded */
     int64_t sample_runs; /* statistics are read for this many segments of a line */
     int stat_columns;

@@ -79,7 +79,7 @@ static bool grow(struct shard *shard)
     return true;
 }
 
-/* Close the gap that a removed entry leaves, so that probing still finds what lies behind it. */
+/* Close the gap that a removed entry leaves, so that probing still finds the entries behind it. */
 static void shift_back(struct shard *shard, size_t gap)
 {
     size_t mask = shard->capacity - 1;

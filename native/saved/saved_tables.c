@@ -227,7 +227,7 @@ static struct charge line_of_thread(void)
     for (int i = stack ? stack->depth - 1 : -1; i >= 0; i--) {
         const struct pml_frame *frame = stack->frame[i];
         if (anyone_wants(frame->code))
-            return (struct charge){frame->code, frame->line, frame->window.call, frame->segment};
+            return (struct charge){frame->code, frame->line, frame->window.outer_call, frame->segment};
     }
     return (struct charge){.code = NULL};
 }

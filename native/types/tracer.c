@@ -1,7 +1,7 @@
 /* The type Tracer: one profiler's code objects and counters; start, stop, snapshot.
  *
  * Ownership: a tracer owns its subscribers and line tables and keeps its code objects alive; the code map only points
- * to them, and is told before they go. Needs the GIL.
+ * to them, and is updated before they are freed. Needs the GIL.
  */
 #include "types/tracer.h"
 
@@ -11,10 +11,10 @@
 #include "frames/segment.h"
 #include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
-#include "holders/ledger.h"
 #include "saved/saved_tables.h"
 #include "trace/hook.h"
 #include "trace/statistics.h"
+#include "types/growth_figures.h"
 #include "types/saved_figures.h"
 #include "types/snapshot.h"
 
@@ -151,6 +151,25 @@ static void record(PmlTracer *tracer, bool recording)
     regroup(tracer);
 }
 
+static void read_ends_of_line(const struct pml_line_table *table, const void *code, int index)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++) {
+        struct pml_line_stats *stats = table->stats[1 + d];
+        if (stats && stats[index].growth)
+            pml_growth_figures_read_end(stats[index].growth, code, table->first_line + index, d);
+    }
+}
+
+/* What each line holds now is what it holds at the end. */
+static void read_ends(const PmlTracer *tracer)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++) {
+        const struct pml_line_table *table = tracer->subscriber[i]->table;
+        for (int index = 0; index < table->lines; index++)
+            read_ends_of_line(table, PyList_GET_ITEM(tracer->codes, i), index);
+    }
+}
+
 static void start(PmlTracer *tracer)
 {
     if (tracer->recorder.recording)
@@ -168,6 +187,7 @@ static void stop(PmlTracer *tracer)
         tracer->recorder.interrupted |= pml_hook_displaced(hook);
         pml_segment_flush(&hook->stack, &tracer->recorder);
     }
+    read_ends(tracer);
     record(tracer, false);
 }
 
@@ -224,6 +244,8 @@ static PyObject *tracer_clear_counters(PyObject *self, PyObject *unused)
 static PyObject *tracer_snapshot(PyObject *self, PyObject *unused)
 {
     PmlTracer *tracer = (PmlTracer *)self;
+    if (tracer->recorder.recording)
+        read_ends(tracer);
     PyObject *list = PyList_New(0);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
         PyObject *item = pml_snapshot_code(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
