@@ -40,7 +40,7 @@ __attribute__((noinline)) static void write_waiting_line(int device, struct pml_
     pml_report_queue_let_gate_go(device);
 }
 
-PML_HOT bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
+bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
                                   bool owned)
 {
     struct pml_report *report = next_slot(device);
@@ -60,7 +60,7 @@ PML_HOT bool pml_report_queue_add(int device, const void *pointer, int64_t size,
     return true;
 }
 
-PML_HOT void pml_report_queue_take(int device, pml_count_reports *count)
+void pml_report_queue_take(int device, pml_count_reports *count)
 {
     struct pml_report_queue *queue = &pml_report_queue[device];
     uint64_t next = atomic_load_explicit(&queue->counted, memory_order_relaxed);
@@ -86,7 +86,7 @@ void pml_report_queue_open(int device)
     pml_report_queue_let_gate_go(device);
 }
 
-PML_HOT void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending,
+void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending,
                                   struct pml_meter_events *sum)
 {
     const struct pml_report *last = &report[count - 1];

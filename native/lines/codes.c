@@ -4,14 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hot.h"
 #include "base/pointer_hash.h"
 
-PML_READ_MOSTLY uint64_t pml_codes_version = 1;
+uint64_t pml_codes_version = 1;
 
 static const char removed; /* its address is the key of a slot whose entry was removed */
 
-PML_READ_MOSTLY static struct {
+static struct {
     struct pml_code **slot;
     const void **key;
     size_t capacity;

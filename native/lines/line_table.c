@@ -100,7 +100,7 @@ static inline void add_segment(struct pml_line_stats *stats, int64_t runs, const
     stats->count += end->count - span->start.count;
 }
 
-PML_COLD static bool make_slot(struct pml_line_table *table, int slot)
+static bool make_slot(struct pml_line_table *table, int slot)
 {
     table->stats[slot] = calloc((size_t)table->lines, sizeof **table->stats);
     return table->stats[slot];
@@ -147,7 +147,7 @@ static void set_apart(struct pml_line_table *table, int index, struct pml_line_s
 }
 
 /* `charged`: before this segment. */
-PML_COLD static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
+static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
                                    uint64_t charged)
 {
     static const struct pml_span no_span;
@@ -160,7 +160,7 @@ PML_COLD static bool record_target(struct pml_line_table *table, int index, cons
     return true;
 }
 
-PML_HOT bool pml_line_table_record(struct pml_line_table *table, int line, const struct pml_window *window, int target)
+bool pml_line_table_record(struct pml_line_table *table, int line, const struct pml_window *window, int target)
 {
     if (!pml_line_table_has(table, line))
         return true;
@@ -219,7 +219,7 @@ static bool record_columns_slot(struct pml_line_table *table, int slot, int inde
     return true;
 }
 
-PML_COLD bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
+bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
                                             int target)
 {
     if (!pml_line_table_has(table, line) || table->stat_columns == 0)

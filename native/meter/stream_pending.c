@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/hot.h"
 #include "base/limits.h"
 #include "base/lock_order.h"
 
@@ -33,7 +32,7 @@ static _Atomic int64_t bytes[PML_MAX_DEVICES];
 static _Atomic bool uncertain[PML_MAX_DEVICES];
 
 /* Spares programs that never use a second stream the look at thread-local data. */
-PML_READ_MOSTLY static _Atomic bool in_use;
+static _Atomic bool in_use;
 
 bool pml_stream_pending_in_use(void)
 {

@@ -31,7 +31,7 @@ struct known {
     struct owner *owners;
 };
 
-PML_READ_MOSTLY _Atomic bool pml_saved_tables_following;
+_Atomic bool pml_saved_tables_following;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct known **bucket;
