@@ -93,5 +93,5 @@ def _like(fresh: Any, target: Any) -> Any:
 
 def line_range(code: CodeType) -> tuple[int, int]:
     """First and last line that the code object has instructions for, the `def` line's included."""
-    lines = [line for _, _, line in code.co_lines() if line is not None]
+    lines = [line for _, _, line in code.co_lines() if line]
     return min([*lines, code.co_firstlineno]), max([*lines, code.co_firstlineno])

@@ -135,7 +135,7 @@ def clear_global_line_profiler() -> None:
 
 def _profiling_wrapper(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return wrappers.wrap(function, _native.push_hook, None, _nothing)
+    return wrappers.wrap(function, _native.enter, None, _nothing)
 
 
 def _counting_wrapper(printer: _Printer, function: FunctionType) -> FunctionType:
@@ -157,15 +157,16 @@ class _Printer:
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
 
-    def enter(self, hooks: list[Any]) -> None:
-        if not getattr(
-            self._thread, "outermost", None
-        ):  # none, or one that was left and interrupted before it was counted
-            self._thread.outermost = hooks
-        _native.push_hook(hooks)
+    def enter(self, entries: list[Any]) -> None:
+        self.left()  # an execution whose count was interrupted
+        _native.enter(entries)
+        if getattr(self._thread, "outermost", None) is None:
+            self._thread.outermost = entries
 
-    def left(self, hooks: list[Any]) -> None:
-        if getattr(self._thread, "outermost", None) is hooks:
+    def left(self) -> None:
+        """Count the outermost execution of this thread if it was left: its list of entries is empty."""
+        outermost = getattr(self._thread, "outermost", None)
+        if outermost is not None and not outermost:
             self._thread.outermost = None
             self.count()
 

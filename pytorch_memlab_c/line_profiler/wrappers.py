@@ -26,14 +26,14 @@ _HEAD = """\
     _pml_arguments = [{reversed}]
 """
 _PLAIN = """\
-    _pml_hooks = []
+    _pml_entries = []
     try:
-        _pml_enter(_pml_hooks)
+        _pml_enter(_pml_entries)
         return {call}
     finally:
-        _pml_leave(_pml_hooks)
+        del _pml_entries[:]
 """
-_COUNTED = _PLAIN + "        _pml_left(_pml_hooks)\n"
+_COUNTED = _PLAIN + "        _pml_left()\n"
 _GENERATOR = """\
     try:
         return (yield from _pml_segments({call}))
@@ -86,37 +86,37 @@ class ResumableSegments:
 
     def send(self, value: Any) -> Any:
         """Resume with the hook installed."""
-        hooks: list[Any] = []
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             return self._inner.send(value)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
-            _native.pop_hook(hooks)
+            del entries[:]
 
     def throw(self, *error: Any) -> Any:
         """Raise inside, with the hook installed."""
-        hooks: list[Any] = []
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             return self._inner.throw(*error)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
             del error
-            _native.pop_hook(hooks)
+            del entries[:]
 
     def close(self) -> None:
         """Close, with the hook installed."""
-        hooks: list[Any] = []
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             self._inner.close()
         finally:
-            _native.pop_hook(hooks)
+            del entries[:]
 
 
 #: Calls of more arguments are not written out.
@@ -129,19 +129,19 @@ _OVER = (_ for _ in ())
 def wrap(
     function: FunctionType,
     enter: Callable[[list[Any]], None],
-    left: Callable[[list[Any]], None] | None,
+    left: Callable[[], None] | None,
     finished: Callable[[], None],
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    A plain function runs between `enter(hooks)`, which appends the engine's hook to the list, and `left(hooks)`, which
-    is called after the hook was removed. The others call `finished` at their end; for each stretch between suspensions
-    they enter and leave the engine themselves.
+    A plain function runs between `enter(entries)`, which appends to the list what installs the engine's hook as long as
+    it lives, and `left()`, which is called after that was deleted. The others call `finished` at their end; for each
+    stretch between suspensions they enter and leave the engine themselves. Leaving is no call: it cannot be refused at
+    the recursion limit, nor interrupted.
     """
     namespace: dict[str, Any] = {
         "_pml_function": function,
         "_pml_enter": enter,
-        "_pml_leave": _native.pop_hook,
         "_pml_left": left,
         "_pml_finished": finished,
         "_pml_segments": ResumableSegments,

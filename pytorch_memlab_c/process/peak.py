@@ -31,7 +31,7 @@ class PeakMeasurement(_Measurement, total=False):
     allocated_peak_bytes: int
 
 
-class peak_memory:
+class peak_memory(_native.WindowBlock):
     """Measures the peak of a device's memory inside a `with` block.
 
     Example::
@@ -59,23 +59,16 @@ class peak_memory:
         self._window = _native.PeakWindow()
         self._entered = False
 
-    def __enter__(self) -> peak_memory:
+    def _begin(self) -> None:
         if self._window.is_open:
             raise RuntimeError("this peak_memory block is open already; make another one")
-        _begin(self._device)
-        try:
-            self._window.open()
-        except BaseException:
-            _end(self._device)
-            raise
+        if self._device.kind in ACCELERATORS:
+            accelerators.begin_window()
         self._entered = True
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        try:
-            self._window.close()
-        finally:
-            _end(self._device)
+    def _end(self) -> None:
+        if self._device.kind in ACCELERATORS:
+            accelerators.end_window()
 
     @property
     def device(self) -> str:
@@ -122,7 +115,7 @@ class peak_memory:
         return self._window.figures(self._device.slot)
 
 
-class peaks_of_devices:
+class peaks_of_devices(_native.WindowBlock):
     """The same for every device at once, the CPU and all CUDA devices, also one that is first used inside the block.
 
     PyTorch need not be there, and is not imported.
@@ -131,13 +124,11 @@ class peaks_of_devices:
     def __init__(self) -> None:
         self._window = _native.PeakWindow()
 
-    def __enter__(self) -> peaks_of_devices:
+    def _begin(self) -> None:
         following.prepare()
-        self._window.open()
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._window.close()
+    def _end(self) -> None:
+        pass
 
     def deltas(self) -> dict[str, int]:
         """By device: the most bytes that live tensors held within the block, above its start.
@@ -150,16 +141,6 @@ class peaks_of_devices:
         slots += [slot for slot in _native.devices_used() if slot and cuda]
         figures = {slot_name(slot): self._window.figures(slot) for slot in slots}
         return {name: found.peak_allocated_bytes - found.start_allocated_bytes for name, found in figures.items()}
-
-
-def _begin(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.begin_window()
-
-
-def _end(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.end_window()
 
 
 def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -> PeakMeasurement:
