@@ -13,8 +13,11 @@ import atexit
 import functools
 import gc
 import importlib.util
+import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -96,24 +99,38 @@ def show_lines(name: str, ours: Callable[[], float], peer: Callable[[], float] |
     print(f"{name:42} {own:9.0f} ns a line   peer {theirs:9.0f} ns   {cheaper:7.0f} times cheaper")
 
 
-def compare_idle_line(turns: int) -> None:
-    profiled, peer = pytorch_memlab_c.profile(nothing), peer_profiled(nothing)
+def with_profiler(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    """As `with LineProfiler(function)` is used: all columns are recorded for the first runs of each line."""
+
+    def run(n: int) -> None:
+        with pytorch_memlab_c.LineProfiler(function):
+            function(n)
+
+    return run
+
+
+#: How a function is profiled, by what the table calls it.
+WAYS = {"": pytorch_memlab_c.profile, ", with LineProfiler": with_profiler}
+
+
+def compare_idle_line(turns: int, way: str) -> None:
+    profiled, peer = WAYS[way](nothing), peer_profiled(nothing)
     ours = functools.partial(per_line, nothing, profiled, 20_000, 2, 15)
     theirs = peer and functools.partial(per_line, nothing, peer, 200, 2, 1)
-    show_lines("a line that allocates nothing", ours, theirs, turns)
+    show_lines(f"a line that allocates nothing{way}", ours, theirs, turns)
 
 
-def compare_allocation(turns: int) -> None:
+def compare_allocation(turns: int, way: str) -> None:
     """The loop's own line allocates nothing: its cost is taken off, so that the allocating line stands alone."""
 
     def alone(run: Callable[[int], Any], idle: Callable[[int], Any], n: int, rounds: int) -> float:
         return 2 * per_line(one_allocation, run, n, 2, rounds) - per_line(nothing, idle, n, 2, rounds)
 
-    profiled, idle = pytorch_memlab_c.profile(one_allocation), pytorch_memlab_c.profile(nothing)
+    profiled, idle = WAYS[way](one_allocation), WAYS[way](nothing)
     peer, peer_idle = peer_profiled(one_allocation), peer_profiled(nothing)
     ours = functools.partial(alone, profiled, idle, 3_000, 30)
     theirs = functools.partial(alone, peer, peer_idle, 200, 1) if peer and peer_idle else None
-    show_lines("a line with one CUDA allocation", ours, theirs, turns)
+    show_lines(f"a line with one CUDA allocation{way}", ours, theirs, turns)
 
 
 def compare_elsewhere(n: int, rounds: int) -> None:
@@ -181,6 +198,40 @@ def compare_step(cpu_copies: int, cuda_copies: int) -> None:
         print(f"{name:42} {ratio:9.3f} times its plain time ({plain * 1e3:.2f} ms; two plain ones {control:.3f})")
 
 
+RUN_SCRIPT = """\
+import statistics, sys, time
+import pytorch_memlab_c
+pytorch_memlab_c.profile = lambda function: function
+import train_transformer as example
+parts, times = example.build("cuda"), []
+for _ in range(44):
+    start = time.perf_counter()
+    example.train_step(*parts)
+    times.append(time.perf_counter() - start)
+print(statistics.median(times[4:]), file=sys.stderr)
+"""
+
+
+def script_step(folder: str, *words: str) -> float:
+    """Seconds of the demo's median step in a process of its own, run by `python WORDS script.py`."""
+    paths = os.pathsep.join([str(EXAMPLE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTORCH_MEMLAB_SIMULATE": "a100-80gb", "PYTHONPATH": paths}
+    command = [sys.executable, *words, "script.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return float(next(line for line in done.stderr.splitlines() if line.startswith("0.")))
+
+
+def compare_run(turns: int) -> None:
+    """The demo's step under `pytorch-memlab run -p train_transformer`, and in a plain process, in turn."""
+    run = ["-m", "pytorch_memlab_c", "run", "-p", "train_transformer"]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "script.py").write_text(RUN_SCRIPT)
+        pairs = [(script_step(folder, *run), script_step(folder)) for _ in range(turns)]
+    ratio = statistics.median(profiled / plain for profiled, plain in pairs)
+    plain = statistics.median(plain for _, plain in pairs)
+    print(f"{'the same step on cuda, by `run`':42} {ratio:9.3f} times its plain time ({plain * 1e3:.2f} ms)")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
@@ -189,9 +240,11 @@ def main() -> None:
     gc.disable()  # its runs would fall on one side or the other by chance
     print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, simulated GPU: {torch.cuda.get_device_name()}")
     compare_elsewhere(200_000, rounds)
-    compare_idle_line(rounds)
-    compare_allocation(rounds)
+    for way in WAYS:
+        compare_idle_line(rounds, way)
+        compare_allocation(rounds, way)
     compare_step(rounds * 3, rounds * 12)
+    compare_run(rounds)
     atexit.unregister(decorators._print_all)  # the tables are not wanted here
 
 

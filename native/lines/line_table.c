@@ -224,14 +224,13 @@ bool pml_line_table_record_columns(struct pml_line_table *table, int line, const
     if (!pml_line_table_has(table, line) || table->stat_columns == 0)
         return true;
     int index = line - table->first_line;
+    table->line[index].sampled++;
     uint64_t ticks = pml_meter_ticks();
     uint64_t now = ticks << 6 | (unsigned)target;
     if (table->line[index].stat_ticks == now && window->ticks == ticks)
         return true; /* nothing happened in this segment, nor since this line's last one */
     bool kept = true;
     table->line[index].stat_ticks = now;
-    if (window->ticks != ticks)
-        table->line[index].sampled++;
     for (int d = 1; d < window->devices; d++) {
         if (!pml_stat_columns_known(d))
             continue;
