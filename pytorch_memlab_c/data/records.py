@@ -37,6 +37,8 @@ class Records:
     holders: HolderRecords = HolderRecords()
     #: Whether what autograd saves was counted.
     saved: bool = False
+    #: Whether calls were seen on every thread, also on those that ran before.
+    all_threads: bool = True
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:

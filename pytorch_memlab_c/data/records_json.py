@@ -35,6 +35,7 @@ def dumps(records: Records) -> str:
         "target": records.target,
         "extra_columns": list(records.extra_columns),
         "notes": list(records.notes),
+        "all_threads": records.all_threads,
         "fields": list(Stats._fields),
         "saved": records.saved,
         "saved_fields": list(Saved._fields),
@@ -106,6 +107,7 @@ def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
         "notes": tuple(document["notes"]),
         "holders": holder_types.from_json(document.get("holders")),
         "saved": bool(document.get("saved", False)),
+        "all_threads": bool(document.get("all_threads", True)),
     }
 
 

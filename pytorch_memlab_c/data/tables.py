@@ -23,9 +23,13 @@ _PEAK_OF_OTHERS = (
     "function was suspended"
 )
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
-NEVER_CALLED = (
+_NEVER_CALLED = (
     "never called while it was profiled, as far as can be seen here: other processes, and code compiled by "
     "torch.compile, are not seen"
+)
+_NO_CALL_SEEN = (
+    "no call was seen while it was profiled; other processes, code compiled by torch.compile, and threads that ran "
+    "before the profiler was enabled, such as autograd's for a GPU, are not seen (@profile sees all threads)"
 )
 
 
@@ -142,7 +146,7 @@ def _table(
         columns,
         tuple(_rows(function, source)),
         function.ran,
-        tuple(_reasons(function, devices, view)),
+        tuple(_reasons(records, function, devices, view)),
         function,
     )
 
@@ -233,15 +237,20 @@ def _rows(function: FunctionRecord, values: _Values) -> Iterator[Row]:
         )
 
 
-def _reasons(function: FunctionRecord, devices: tuple[str, ...], view: str) -> Iterator[str]:
+def _reasons(records: Records, function: FunctionRecord, devices: tuple[str, ...], view: str) -> Iterator[str]:
     """Why there is little to see in the table; nothing where the shown devices allocated."""
     if not function.ran:
-        yield NEVER_CALLED
+        yield never_called(records)
     elif not function.lines:
         yield "called, but none of its lines came to an end while it was profiled"
     elif not any(_allocated(line.stats.get(view)) for line in function.lines):
         others = [d for d in allocating_devices(function) if d not in devices]
         yield _PEAK_OF_OTHERS if _peak_rose(function, view) else _nothing_allocated(devices, others)
+
+
+def never_called(records: Records) -> str:
+    """Why a function may have no figures; where some threads were not watched, it is not said never to have run."""
+    return _NEVER_CALLED if records.all_threads else _NO_CALL_SEEN
 
 
 def _peak_rose(function: FunctionRecord, view: str) -> bool:

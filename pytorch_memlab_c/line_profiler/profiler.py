@@ -88,6 +88,7 @@ class LineProfiler(_native.Switch):
         if saved_group:
             follow_saved(following.torch_module())
         self._saved = bool(saved_group)
+        self._sees_all_threads = False
         self._device = device
         self._columns = None if columns is None else check_columns(columns)
         self._extra = extra_columns(unasked if self._columns is None else self._columns)
@@ -167,7 +168,8 @@ class LineProfiler(_native.Switch):
             holders=self._book.records(),
             saved=self._tracer.saved() if self._saved else None,
         )
-        records = dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
+        notes = (*records.notes, *uncounted(records.functions))
+        records = dataclasses.replace(records, notes=notes, all_threads=self._sees_all_threads)
         return with_modules(records, following.torch_module())
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
@@ -263,6 +265,7 @@ def decorator_profiler(columns: Columns, device: Any, book: HolderBook, saved: b
     profiler = LineProfiler.__new__(LineProfiler)
     group = DECORATORS if saved or asks_for_saved(columns) else 0
     profiler._prepare(_checked_device(device, parse_slot), columns, (), book, group)
+    profiler._sees_all_threads = True  # each call installs the hook on its own thread
     profiler.start()
     return profiler
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..data.columns import is_bytes
 from ..data.device_names import CPU
 from ..data.records import Records
-from ..data.tables import NEVER_CALLED, Row, Table, build_tables
+from ..data.tables import Row, Table, build_tables, never_called
 from .holders import devices_of
 from .holders_html import holders_fragment
 from .html import COLORS, maxima, share, template, template_text
@@ -53,7 +53,7 @@ def render_page(
         lists=_lists(tables, lists),
         functions=_functions(tables, lists, ordered),
         never=[(tables[i].label, _place(tables[i])) for i in ordered if not tables[i].ran],
-        never_why=NEVER_CALLED,
+        never_why=never_called(records),
         notes=notes if tables else [NO_FUNCTIONS, *notes],
         holders=holders_fragment(records.holders, devices_of(tables), _anchors(tables)),
         sections=sections_html(records, func, device, page=True),

@@ -94,7 +94,7 @@ def test_interrupt_stops_the_cell_and_shows_what_was_gathered(outputs: dict[str,
 
 def test_case_7_functions_of_the_cell_run_in_worker_processes(outputs: dict[str, Any]) -> None:
     assert text_of(outputs["pool"][-1:]) == "[2, 4]\n"
-    assert "double: never called" in text_of(outputs["pool"])
+    assert "double: no call was seen" in text_of(outputs["pool"])
 
 
 def test_usage_error_is_one_line(outputs: dict[str, Any]) -> None:
