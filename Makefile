@@ -30,7 +30,7 @@ test: install ## run the tests
 
 install: $(VENV)/.installed ## set up the environment and build the package in it
 
-$(VENV)/.environment:
+$(VENV)/.environment: tests/requirements.txt tests/requirements-torch.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with venv was found; set PYTHON=..."; exit 1; }
 	@echo "Setting up $(VENV): $(or $(TORCH),no PyTorch) and the test tools. The CUDA build takes minutes and 6 GB."
 	$(PYTHON) -m venv $(VENV)

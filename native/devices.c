@@ -2,6 +2,7 @@
 #include "devices.h"
 
 #include "cpython/arguments.h"
+#include "cpython/named_tuples.h"
 #include "cpython/state.h"
 #include "events/allocator_events.h"
 #include "frames/segment.h"
@@ -48,6 +49,21 @@ PyObject *pml_devices_seed_device(PyObject *module, PyObject *args)
     return PyBool_FromLong(fresh);
 }
 
+static PyStructSequence_Field levels_fields[] = {
+    {"active_bytes", "held by tensors, or waiting for streams"},
+    {"allocated_bytes", "held by tensors"},
+    {"reserved_bytes", "taken from the device"},
+    {"gross_bytes", "allocated so far"},
+    {"allocations", "their number"},
+    {NULL, NULL},
+};
+static struct pml_named_tuple levels_kind = PML_NAMED_TUPLE("DeviceLevels", "What a device holds now.", levels_fields);
+
+int pml_devices_add_types(PyObject *module)
+{
+    return pml_named_tuples_add(module, &levels_kind);
+}
+
 PyObject *pml_devices_levels(PyObject *module, PyObject *device)
 {
     int slot = pml_arguments_slot(device);
@@ -56,8 +72,9 @@ PyObject *pml_devices_levels(PyObject *module, PyObject *device)
     struct pml_levels now;
     pml_statistics_sync(pml_state_of(module), false);
     pml_meter_read(slot, &now);
-    return Py_BuildValue("(LLLLL)", (long long)now.level[PML_ACTIVE], (long long)now.level[PML_ALLOCATED],
-                         (long long)now.level[PML_RESERVED], (long long)now.gross, (long long)now.count);
+    return pml_named_tuples_build(&levels_kind, "(LLLLL)", (long long)now.level[PML_ACTIVE],
+                                  (long long)now.level[PML_ALLOCATED], (long long)now.level[PML_RESERVED],
+                                  (long long)now.gross, (long long)now.count);
 }
 
 PyObject *pml_devices_used(PyObject *module, PyObject *unused)

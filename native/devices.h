@@ -5,6 +5,8 @@
 
 #include "cpython/compat.h"
 
+int pml_devices_add_types(PyObject *module);
+
 PyObject *pml_devices_set_target(PyObject *module, PyObject *device);
 PyObject *pml_devices_install_events(PyObject *module, PyObject *unused);
 PyObject *pml_devices_seed_cpu(PyObject *module, PyObject *args);

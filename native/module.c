@@ -13,6 +13,7 @@
 #include "types/holders_type.h"
 #include "types/peak_window.h"
 #include "types/saved_figures.h"
+#include "types/snapshot.h"
 #include "types/tracer.h"
 
 static PyMethodDef methods[] = {
@@ -34,8 +35,7 @@ static PyMethodDef methods[] = {
      "inject_event(slot, size, allocated=0, reserved=0, pointer=0): an allocator event with made-up bytes, for tests."},
     {"inject_failure", pml_testing_inject_failure, METH_VARARGS,
      "inject_failure(slot, asked, allocated, reserved, unused, total): an allocation that failed, for tests."},
-    {"levels", pml_devices_levels, METH_O,
-     "(active, allocated, reserved, gross bytes, allocations) of a device slot, now."},
+    {"levels", pml_devices_levels, METH_O, "The DeviceLevels of a device slot, now."},
     {"devices_used", pml_devices_used, METH_NOARGS, "Device slots on which anything was seen."},
     {"connect_statistics", pml_statistics_connect, METH_VARARGS, "connect_statistics(read, reset, devices)."},
     {"use_statistics_only", pml_statistics_only, METH_O, "Measure accelerators by statistics instead of events."},
@@ -69,7 +69,7 @@ static PyMethodDef methods[] = {
     {"count_once", pml_storages_count_once, METH_O, "Order storages by address; count bytes once that several have."},
     {"set_cpu_blocks", pml_storages_set_cpu_blocks, METH_O,
      "Set the blocks that PyTorch's CPU allocator gave for storages."},
-    {"sum_storages", pml_storages_sum, METH_O, "(bytes counted, bytes of blocks, bytes counted without a block)."},
+    {"sum_storages", pml_storages_sum, METH_O, "The StorageSums of a list of storages."},
     {"largest_first", pml_storages_largest_first, METH_VARARGS,
      "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
     {"after_fork_child", pml_fork_after_in_child, METH_NOARGS, "Tracing off, in the child of a fork."},
@@ -82,6 +82,18 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
     return *type ? PyModule_AddType(module, *type) : -1;
 }
 
+static int add_named_tuples(PyObject *module)
+{
+    int (*const add[])(PyObject *) = {
+        pml_snapshot_add_types,    pml_saved_figures_add_types, pml_holders_type_add_types,
+        pml_peak_window_add_types, pml_devices_add_types,       pml_storages_add_types,
+    };
+    for (size_t i = 0; i < sizeof add / sizeof *add; i++)
+        if (add[i](module) < 0)
+            return -1;
+    return 0;
+}
+
 static int execute(PyObject *module)
 {
     struct pml_state *state = pml_state_of(module);
@@ -91,7 +103,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (pml_state_begin(state) < 0)
+    if (add_named_tuples(module) < 0 || pml_state_begin(state) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);
@@ -104,7 +116,8 @@ static void release(void *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
-    PML_ONE_INTERPRETER{0, NULL},
+    PML_ONE_INTERPRETER,
+    {0, NULL},
 };
 
 static struct PyModuleDef definition = {

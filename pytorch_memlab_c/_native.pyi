@@ -2,9 +2,129 @@
 
 from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_DEVICES: int
+
+class LineStats(NamedTuple):
+    """A line's figures on one device."""
+
+    runs: int
+    active_peak_bytes: int
+    allocated_peak_bytes: int
+    reserved_peak_bytes: int
+    active_current_bytes: int
+    allocated_current_bytes: int
+    reserved_current_bytes: int
+    net_first_bytes: int
+    net_sum_bytes: int
+    net_max_bytes: int
+    net_last_bytes: int
+    gross_bytes: int
+    allocations: int
+    column_values: tuple[int, ...] | None
+    growth: tuple[Any, ...] | None
+    net_later_max_bytes: int | None
+
+class LineCounts(NamedTuple):
+    """What was counted for a line; slot -1: by the device that was the target."""
+
+    line: int
+    hits: int
+    charged_slots: tuple[int, ...]
+    stats_by_slot: dict[int, LineStats]
+
+class CodeCounts(NamedTuple):
+    """What was counted for a code object."""
+
+    code: CodeType
+    calls: int
+    lines: list[LineCounts]
+
+class SavedLine(NamedTuple):
+    """What autograd kept of a line on one device."""
+
+    line: int
+    slot: int
+    activation_bytes: int
+    run_max_bytes: int
+    total_bytes: int
+    parameter_bytes: int
+    input_bytes: int
+    backward_bytes: int
+    hook_bytes: int
+
+class SavedCode(NamedTuple):
+    """What autograd kept of a code object's lines."""
+
+    code: CodeType
+    lines: list[SavedLine]
+
+class LineHolder(NamedTuple):
+    """Bytes that a line holds. `kind`: 0 by the line itself, 1 in backward, 2 autograd with several lines."""
+
+    code_id: int
+    line: int
+    kind: int
+    bytes: int
+
+class DevicePeak(NamedTuple):
+    """Who holds a device's peak."""
+
+    slot: int
+    peak_bytes: int
+    at: LineHolder
+    holders: list[LineHolder]
+    events_per_point: int
+    series_bytes: list[int]
+
+class FailedAllocation(NamedTuple):
+    """An allocation that failed; -1: not known."""
+
+    slot: int
+    asked_bytes: int
+    allocated_bytes: int
+    active_bytes: int
+    reserved_bytes: int
+    unused_bytes: int
+    total_bytes: int
+    at: LineHolder
+    holders: list[LineHolder]
+
+class FailedAllocations(NamedTuple):
+    """Allocations that failed: how many, and the first ones in full."""
+
+    number: int
+    kept: list[FailedAllocation]
+
+class WindowFigures(NamedTuple):
+    """A device's levels at a window's start, peak and end."""
+
+    start_active_bytes: int
+    start_allocated_bytes: int
+    start_reserved_bytes: int
+    peak_active_bytes: int
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    end_active_bytes: int
+    end_allocated_bytes: int
+    end_reserved_bytes: int
+
+class DeviceLevels(NamedTuple):
+    """What a device holds now, and what was allocated on it so far."""
+
+    active_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    gross_bytes: int
+    allocations: int
+
+class StorageSums(NamedTuple):
+    """Bytes of many storages."""
+
+    counted_bytes: int
+    block_bytes: int
+    without_block_bytes: int
 
 class Hook: ...
 
@@ -19,21 +139,21 @@ class Tracer:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def clear(self) -> None: ...
-    def snapshot(self) -> list[tuple[CodeType, int, list[Any]]]: ...
-    def saved(self) -> list[tuple[CodeType, list[tuple[int, int, tuple[int, ...]]]]]: ...
+    def snapshot(self) -> list[CodeCounts]: ...
+    def saved(self) -> list[SavedCode]: ...
 
 class Holders:
     failed: bool
     def __new__(cls) -> Holders: ...
-    def snapshot(self) -> list[tuple[Any, ...]]: ...
-    def failures(self) -> tuple[int, list[tuple[Any, ...]]]: ...
+    def snapshot(self) -> list[DevicePeak]: ...
+    def failures(self) -> FailedAllocations: ...
 
 class PeakWindow:
     is_open: bool
     def __new__(cls) -> PeakWindow: ...
     def open(self) -> None: ...
     def close(self) -> None: ...
-    def figures(self, slot: int) -> tuple[int, int, int, int, int, int, int, int, int]: ...
+    def figures(self, slot: int) -> WindowFigures: ...
 
 class Storage:
     counted: int
@@ -62,7 +182,7 @@ def seed_cpu(pointer: int, size: int) -> bool: ...
 def seed_device(slot: int, active: int, allocated: int, reserved: int) -> bool: ...
 def inject_event(slot: int, size: int, allocated: int = 0, reserved: int = 0, pointer: int = 0) -> None: ...
 def inject_failure(slot: int, asked: int, allocated: int, reserved: int, unused: int, total: int) -> None: ...
-def levels(slot: int) -> tuple[int, int, int, int, int]: ...
+def levels(slot: int) -> DeviceLevels: ...
 def devices_used() -> list[int]: ...
 def connect_statistics(
     read: Callable[[int], dict[str, Any]], reset: Callable[[int], None], devices: Callable[[], int]
@@ -89,5 +209,5 @@ def enter_tensors(
 ) -> tuple[list[Any], list[Any]]: ...
 def count_once(storages: list[Storage]) -> None: ...
 def set_cpu_blocks(storages: list[Storage]) -> None: ...
-def sum_storages(storages: list[Storage]) -> tuple[int, int, int]: ...
+def sum_storages(storages: list[Storage]) -> StorageSums: ...
 def largest_first(storages: list[Storage], rows: int) -> tuple[list[Storage], list[Any]]: ...

@@ -6,11 +6,12 @@
 #include <Python.h>
 #include <frameobject.h> /* PyFrame_GetBack, PyFrame_Type: not in Python.h on 3.10 */
 
-/* A module slot: the extension's state is process-wide, one interpreter at a time. */
+/* A module slot: the extension's state is process-wide, one interpreter at a time. Before 3.12, the end of the slots.
+ */
 #if PY_VERSION_HEX >= 0x030C0000
-#define PML_ONE_INTERPRETER {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#define PML_ONE_INTERPRETER {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}
 #else
-#define PML_ONE_INTERPRETER
+#define PML_ONE_INTERPRETER {0, NULL}
 #endif
 
 /* A thread's trace function and its object (borrowed): fields of the public thread state structure. */

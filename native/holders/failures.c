@@ -86,7 +86,7 @@ void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t res
     struct pml_failure failure = failure_now(device, asked, allocated, reserved);
     const struct pml_owner *owner = pml_thread_line_owner();
     pml_failures_lock();
-    for (uint64_t left = pml_active_pictures_open(); left;)
+    for (uint64_t left = pml_active_pictures_groups(); left;)
         keep(pml_active_pictures_next(&left), failure, owner);
     pml_failures_unlock();
     pml_ledger_unlock(device);

@@ -23,8 +23,8 @@ struct pml_failure {
     struct pml_holder_list list;
 };
 
-/* An allocation failed for good. -1 for totals that the meter knows best. Taken by the pictures of functions that run.
- */
+/* An allocation failed for good. -1 for totals that the meter knows best. All active pictures take it, also while none
+ * of their functions runs. */
 void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t reserved);
 /* What the device told this thread last about its memory; the next failure takes it. */
 void pml_failures_note_capacity(int64_t unused, int64_t total);

@@ -134,6 +134,14 @@ static void observe(int device, int64_t value, const struct pml_owner *owner)
     observe_in(pml_active_pictures_open(), device, value, owner);
 }
 
+/* A block came. A device that was not in use when the functions began has no value in their pictures yet. */
+static void observe_rise_in(uint64_t groups, int device, int64_t size, int64_t value, const struct pml_owner *owner)
+{
+    for (uint64_t left = groups; left;)
+        pml_peak_picture_begin(pml_active_pictures_next(&left), device, value - size);
+    observe_in(groups, device, value, owner);
+}
+
 void pml_ledger_freed(int device, const void *pointer, int64_t value)
 {
     count_block(device, pointer, 0, &pml_owners_nobody);
@@ -160,7 +168,7 @@ void pml_ledger_allocated(int device, const void *pointer, int64_t size, int64_t
     struct pml_owner *owner = pml_active_pictures_any() ? pml_thread_line_owner() : NULL;
     count_block(device, pointer, size, owner ? owner : &pml_owners_nobody);
     update_owned_bit(device);
-    observe(device, value, owner);
+    observe_rise_in(pml_active_pictures_open(), device, size, value, owner);
 }
 
 /* ---- accelerators' reports, and locking ---- */
@@ -182,7 +190,7 @@ PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct 
 {
     for (int i = 0; i < count; i++) {
         count_block(device, report[i].pointer, report[i].size, report[i].owner);
-        observe_in(groups, device, report[i].allocated + pending, report[i].owner);
+        observe_rise_in(groups, device, report[i].size, report[i].allocated + pending, report[i].owner);
     }
 }
 

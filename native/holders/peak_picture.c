@@ -60,6 +60,15 @@ struct pml_holder pml_peak_picture_holder(const struct pml_peak_picture *picture
     return holder;
 }
 
+void pml_peak_picture_begin(struct pml_peak_picture *picture, int device, int64_t level)
+{
+    if (picture->device[device])
+        return;
+    struct pml_peak *peak = peak_of(picture, device);
+    if (peak)
+        pml_series_add(&peak->series, level);
+}
+
 bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value,
                               const struct pml_owner *owner)
 {

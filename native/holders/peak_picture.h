@@ -58,6 +58,8 @@ struct pml_peak_picture {
 
 /* An owner's bytes are about to change from `bytes`. */
 void pml_peak_picture_before_change(struct pml_peak_picture *picture, int device, int index, int64_t bytes);
+/* Before the first value of a device that the picture has not seen: the level that it comes from. */
+void pml_peak_picture_begin(struct pml_peak_picture *picture, int device, int64_t level);
 /* The device's value now, while functions run that the picture is of; true if it is a new maximum. `owner` may be NULL.
  */
 bool pml_peak_picture_observe(struct pml_peak_picture *picture, int device, int64_t value,

@@ -5,6 +5,7 @@
  */
 #include "live/storages.h"
 
+#include "cpython/named_tuples.h"
 #include "cpython/state.h"
 #include "live/storage_type.h"
 #include "live/storage_walk.h"
@@ -213,7 +214,20 @@ PyObject *pml_storages_set_cpu_blocks(PyObject *module, PyObject *storages)
     Py_RETURN_NONE;
 }
 
-/* sum_storages(storages) -> (bytes counted, bytes of their blocks, bytes counted of those that have no block). */
+static PyStructSequence_Field sums_fields[] = {
+    {"counted_bytes", "of all storages"},
+    {"block_bytes", "of their allocator's blocks"},
+    {"without_block_bytes", "counted, of those that have no block"},
+    {NULL, NULL},
+};
+static struct pml_named_tuple sums_kind = PML_NAMED_TUPLE("StorageSums", "Bytes of many storages.", sums_fields);
+
+int pml_storages_add_types(PyObject *module)
+{
+    return pml_named_tuples_add(module, &sums_kind);
+}
+
+/* sum_storages(storages) -> StorageSums. */
 PyObject *pml_storages_sum(PyObject *module, PyObject *storages)
 {
     if (!are_storages(module, storages))
@@ -225,7 +239,7 @@ PyObject *pml_storages_sum(PyObject *module, PyObject *storages)
         blocks += storage->block;
         elsewhere += storage->block ? 0 : storage->counted;
     }
-    return Py_BuildValue("(LLL)", counted, blocks, elsewhere);
+    return pml_named_tuples_build(&sums_kind, "(LLL)", counted, blocks, elsewhere);
 }
 
 /* The tensor of a storage that can have no row any more: it is its only one, and has bytes. */

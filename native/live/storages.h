@@ -4,6 +4,8 @@
 
 #include "cpython/compat.h"
 
+int pml_storages_add_types(PyObject *module);
+
 PyObject *pml_storages_enter_tensors(PyObject *module, PyObject *args);
 PyObject *pml_storages_count_once(PyObject *module, PyObject *storages);
 PyObject *pml_storages_set_cpu_blocks(PyObject *module, PyObject *storages);

@@ -10,5 +10,6 @@ typedef struct {
 } PmlHolders;
 
 extern PyType_Spec pml_holders_type_spec;
+int pml_holders_type_add_types(PyObject *module);
 
 #endif

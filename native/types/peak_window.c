@@ -6,6 +6,7 @@
 #include "types/peak_window.h"
 
 #include "cpython/arguments.h"
+#include "cpython/named_tuples.h"
 #include "meter/window.h"
 #include "trace/statistics.h"
 
@@ -72,16 +73,36 @@ static int64_t peak_of(const struct pml_span *span, int metric, const int64_t la
     return span->peak[metric] > last[metric] ? span->peak[metric] : last[metric];
 }
 
-static PyObject *figures_tuple(const PmlPeakWindow *self, int slot)
+static PyStructSequence_Field figures_fields[] = {
+    {"start_active_bytes", "at the start"},
+    {"start_allocated_bytes", NULL},
+    {"start_reserved_bytes", NULL},
+    {"peak_active_bytes", "the highest since"},
+    {"peak_allocated_bytes", NULL},
+    {"peak_reserved_bytes", NULL},
+    {"end_active_bytes", "now, or when it was closed"},
+    {"end_allocated_bytes", NULL},
+    {"end_reserved_bytes", NULL},
+    {NULL, NULL},
+};
+static struct pml_named_tuple figures_kind =
+    PML_NAMED_TUPLE("WindowFigures", "A device's levels at a window's start, peak and end.", figures_fields);
+
+int pml_peak_window_add_types(PyObject *module)
+{
+    return pml_named_tuples_add(module, &figures_kind);
+}
+
+static PyObject *figures_new(const PmlPeakWindow *self, int slot)
 {
     static const struct pml_span nothing;
     const struct pml_span *span = slot < self->window.devices ? &self->window.span[slot] : &nothing;
-    const int64_t *last = self->last[slot];
-    return Py_BuildValue("(LLLLLLLLL)", (long long)span->start.level[PML_ACTIVE],
-                         (long long)span->start.level[PML_ALLOCATED], (long long)span->start.level[PML_RESERVED],
-                         (long long)peak_of(span, PML_ACTIVE, last), (long long)peak_of(span, PML_ALLOCATED, last),
-                         (long long)peak_of(span, PML_RESERVED, last), (long long)last[PML_ACTIVE],
-                         (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
+    const int64_t *start = span->start.level, *last = self->last[slot];
+    return pml_named_tuples_build(
+        &figures_kind, "(LLLLLLLLL)", (long long)start[PML_ACTIVE], (long long)start[PML_ALLOCATED],
+        (long long)start[PML_RESERVED], (long long)peak_of(span, PML_ACTIVE, last),
+        (long long)peak_of(span, PML_ALLOCATED, last), (long long)peak_of(span, PML_RESERVED, last),
+        (long long)last[PML_ACTIVE], (long long)last[PML_ALLOCATED], (long long)last[PML_RESERVED]);
 }
 
 static PyObject *window_figures(PyObject *object, PyObject *device)
@@ -94,7 +115,7 @@ static PyObject *window_figures(PyObject *object, PyObject *device)
         pml_statistics_sync(self->state, false);
     if (is_open(self))
         read_levels(self->last);
-    return figures_tuple(self, slot);
+    return figures_new(self, slot);
 }
 
 static PyObject *window_is_open(PyObject *self, void *unused)

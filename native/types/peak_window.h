@@ -5,5 +5,6 @@
 #include "cpython/state.h"
 
 extern PyType_Spec pml_peak_window_spec;
+int pml_peak_window_add_types(PyObject *module);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include "cpython/named_tuples.h"
 #include "events/saved_events.h"
 
 #define MOST_SAMPLES 8
@@ -133,12 +134,41 @@ PyObject *pml_saved_figures_follow(PyObject *module, PyObject *follow)
 
 /* ---- figures ---- */
 
-static PyObject *figures_tuple(int line, int device, const struct pml_saved_figures *f)
+static PyStructSequence_Field line_fields[] = {
+    {"line", "its number"},
+    {"slot", "the device"},
+    {"activation_bytes", "the highest sum of what was saved by the line and still lived"},
+    {"run_max_bytes", "the most of one run"},
+    {"total_bytes", "the sum over all runs"},
+    {"parameter_bytes", "as activation_bytes, of parameters"},
+    {"input_bytes", "of what was there before the outermost profiled call"},
+    {"backward_bytes", "of what was saved while backward ran"},
+    {"hook_bytes", "given to saved-tensor hooks in one outermost call"},
+    {NULL, NULL},
+};
+static struct pml_named_tuple line_kind =
+    PML_NAMED_TUPLE("SavedLine", "What autograd kept of a line on one device.", line_fields);
+
+static PyStructSequence_Field code_fields[] = {
+    {"code", "the code object"},
+    {"lines", "list of SavedLine"},
+    {NULL, NULL},
+};
+static struct pml_named_tuple code_kind =
+    PML_NAMED_TUPLE("SavedCode", "What autograd kept of a code object's lines.", code_fields);
+
+int pml_saved_figures_add_types(PyObject *module)
+{
+    return pml_named_tuples_add(module, &line_kind) < 0 ? -1 : pml_named_tuples_add(module, &code_kind);
+}
+
+static PyObject *saved_line(int line, int device, const struct pml_saved_figures *f)
 {
     const int64_t *peak = f->peak;
-    return Py_BuildValue("(ii(LLLLLLL))", line, device, (long long)peak[PML_SAVED_ACTIVATION], (long long)f->run_max,
-                         (long long)f->total, (long long)peak[PML_SAVED_PARAMETER], (long long)peak[PML_SAVED_INPUT],
-                         (long long)peak[PML_SAVED_BACKWARD], (long long)f->hooks_max);
+    return pml_named_tuples_build(&line_kind, "(iiLLLLLLL)", line, device, (long long)peak[PML_SAVED_ACTIVATION],
+                                  (long long)f->run_max, (long long)f->total, (long long)peak[PML_SAVED_PARAMETER],
+                                  (long long)peak[PML_SAVED_INPUT], (long long)peak[PML_SAVED_BACKWARD],
+                                  (long long)f->hooks_max);
 }
 
 static int append_line(PyObject *list, struct pml_saved_table *table, int line, int device)
@@ -146,18 +176,18 @@ static int append_line(PyObject *list, struct pml_saved_table *table, int line, 
     struct pml_saved_figures figures;
     if (!pml_saved_tables_read(table, line, device, &figures))
         return 0;
-    PyObject *row = figures_tuple(line, device, &figures);
+    PyObject *row = saved_line(line, device, &figures);
     int result = row ? PyList_Append(list, row) : -1;
     Py_XDECREF(row);
     return result;
 }
 
-PyObject *pml_saved_figures_new(struct pml_saved_table *table)
+PyObject *pml_saved_figures_new(PyObject *code, struct pml_saved_table *table)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < table->lines; i++)
         for (int d = 0; list && d < PML_MAX_DEVICES; d++)
             if (append_line(list, table, table->first_line + i, d) < 0)
                 Py_CLEAR(list);
-    return list;
+    return pml_named_tuples_build(&code_kind, "(ON)", code, list);
 }

@@ -5,8 +5,9 @@
 #include "cpython/compat.h"
 #include "saved/saved_tables.h"
 
-/* One code object's figures by line and device slot. A new reference. */
-PyObject *pml_saved_figures_new(struct pml_saved_table *table);
+int pml_saved_figures_add_types(PyObject *module);
+/* A SavedCode: one code object's figures. A new reference. */
+PyObject *pml_saved_figures_new(PyObject *code, struct pml_saved_table *table);
 
 /* Called by Python. */
 PyObject *pml_saved_figures_connect(PyObject *module, PyObject *args);

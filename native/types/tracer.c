@@ -14,8 +14,8 @@
 #include "saved/saved_tables.h"
 #include "trace/hook.h"
 #include "trace/statistics.h"
-#include "types/growth_figures.h"
 #include "types/saved_figures.h"
+#include "types/snapshot.h"
 
 #define MOST_LINES 1000000
 
@@ -170,118 +170,14 @@ static PyObject *tracer_clear_counters(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* ---- snapshot: plain tuples ---- */
-
-static PyObject *stat_values_tuple(const struct pml_line_table *table, const struct pml_line_columns *stat_values)
-{
-    if (!stat_values)
-        Py_RETURN_NONE;
-    PyObject *tuple = PyTuple_New(table->stat_columns);
-    for (int i = 0; tuple && i < table->stat_columns; i++) {
-        PyObject *value = PyLong_FromLongLong(stat_values->value[i]);
-        if (!value)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, i, value);
-    }
-    return tuple;
-}
-
-static PyObject *net_later_max(const struct pml_line_stats *s)
-{
-    if (s->runs < 2)
-        Py_RETURN_NONE;
-    return PyLong_FromLongLong(s->net_later_max);
-}
-
-static PyObject *stats_tuple(const void *code, const struct pml_line_table *table, int line, int slot)
-{
-    const struct pml_line_stats copy = *pml_line_table_stats(table, line, slot), *s = &copy;
-    PyObject *stat_values = stat_values_tuple(table, pml_line_table_columns(table, line, slot));
-    const struct pml_growth *later_runs = slot == PML_TARGET_SLOT ? NULL : s->growth;
-    PyObject *growth = stat_values ? pml_growth_figures_new(later_runs, code, line, slot - 1) : NULL;
-    PyObject *later = growth ? net_later_max(s) : NULL;
-    if (!later) {
-        Py_XDECREF(stat_values);
-        Py_XDECREF(growth);
-        return NULL;
-    }
-    return Py_BuildValue(
-        "(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE], (long long)s->peak[PML_ALLOCATED],
-        (long long)s->peak[PML_RESERVED], (long long)s->level[PML_ACTIVE], (long long)s->level[PML_ALLOCATED],
-        (long long)s->level[PML_RESERVED], (long long)s->net_first, (long long)s->net_sum, (long long)s->net_max,
-        (long long)s->net_last, (long long)s->gross, (long long)s->count, stat_values, growth, later);
-}
-
-static int set_slot(PyObject *dict, const void *code, const struct pml_line_table *table, int line, int slot)
-{
-    if (!pml_line_table_stats(table, line, slot))
-        return 0;
-    PyObject *key = PyLong_FromLong(slot == PML_TARGET_SLOT ? -1 : slot - 1);
-    PyObject *stats = key ? stats_tuple(code, table, line, slot) : NULL;
-    int result = stats ? PyDict_SetItem(dict, key, stats) : -1;
-    Py_XDECREF(key);
-    Py_XDECREF(stats);
-    return result;
-}
-
-static PyObject *slots_dict(const void *code, const struct pml_line_table *table, int line)
-{
-    PyObject *dict = PyDict_New();
-    for (int slot = 0; dict && slot <= PML_MAX_DEVICES; slot++)
-        if (set_slot(dict, code, table, line, slot) < 0)
-            Py_CLEAR(dict);
-    return dict;
-}
-
-static PyObject *charged_tuple(uint64_t charged)
-{
-    PyObject *list = PyList_New(0);
-    for (int d = 0; list && d < PML_MAX_DEVICES; d++) {
-        if (!(charged >> d & 1))
-            continue;
-        PyObject *device = PyLong_FromLong(d);
-        if (!device || PyList_Append(list, device) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(device);
-    }
-    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
-    Py_XDECREF(list);
-    return tuple;
-}
-
-static int append_line(PyObject *list, const void *code, const struct pml_line_table *table, int index)
-{
-    int line = table->first_line + index;
-    if (!table->line[index].hits && !table->line[index].charged)
-        return 0;
-    PyObject *charged = charged_tuple(table->line[index].charged);
-    PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
-    PyObject *row = NULL;
-    if (slots)
-        row = Py_BuildValue("(iKOO)", line, (unsigned long long)table->line[index].hits, charged, slots);
-    int result = row ? PyList_Append(list, row) : -1;
-    Py_XDECREF(charged);
-    Py_XDECREF(slots);
-    Py_XDECREF(row);
-    return result;
-}
-
-static PyObject *code_tuple(PyObject *code, const struct pml_subscriber *sub)
-{
-    PyObject *lines = PyList_New(0);
-    for (int i = 0; lines && i < sub->table->lines; i++)
-        if (append_line(lines, code, sub->table, i) < 0)
-            Py_CLEAR(lines);
-    return lines ? Py_BuildValue("(OKN)", code, (unsigned long long)sub->calls, lines) : NULL;
-}
+/* ---- snapshots ---- */
 
 static PyObject *tracer_snapshot(PyObject *self, PyObject *unused)
 {
     PmlTracer *tracer = (PmlTracer *)self;
     PyObject *list = PyList_New(0);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
-        PyObject *item = code_tuple(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
+        PyObject *item = pml_snapshot_code(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -298,8 +194,7 @@ static PyObject *tracer_saved(PyObject *self, PyObject *unused)
         if (!table)
             continue;
         tracer->recorder.failed |= pml_saved_tables_incomplete(table);
-        PyObject *lines = pml_saved_figures_new(table);
-        PyObject *item = lines ? Py_BuildValue("(ON)", PyList_GET_ITEM(tracer->codes, i), lines) : NULL;
+        PyObject *item = pml_saved_figures_new(PyList_GET_ITEM(tracer->codes, i), table);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -430,9 +325,8 @@ static PyMethodDef tracer_methods[] = {
     {"start", tracer_start, METH_NOARGS, "Record segments that open from now on."},
     {"stop", tracer_stop, METH_NOARGS, "Record what is open, then no more."},
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},
-    {"snapshot", tracer_snapshot, METH_NOARGS,
-     "All counters: [(code, calls, [(line, hits, charged devices, {device or -1: figures})])]."},
-    {"saved", tracer_saved, METH_NOARGS, "What autograd kept: [(code, [(line, device slot, figures)])]."},
+    {"snapshot", tracer_snapshot, METH_NOARGS, "All counters: a CodeCounts for each code object, in the order added."},
+    {"saved", tracer_saved, METH_NOARGS, "What autograd kept: a SavedCode for each code object."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 #: Kinds of holders: allocated by the line itself; by autograd's threads while it waited for them; by those while several
-#: lines ran that may have waited; before profiling began or outside of the profiled functions.
-LINE, BACKWARD, AUTOGRAD, ELSEWHERE = "line", "backward", "autograd", "elsewhere"
+#: lines ran that may have waited; before profiling began or outside of the profiled functions. Where an allocation failed,
+#: a line of a function that is not profiled, too.
+LINE, BACKWARD, AUTOGRAD, ELSEWHERE, UNPROFILED = "line", "backward", "autograd", "elsewhere", "unprofiled"
 
 
 class Holder(NamedTuple):
@@ -46,7 +47,8 @@ class PeakHolders:
 class OutOfMemory:
     """One allocation that failed, in bytes; None for what the device does not tell.
 
-    ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then.
+    ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then. ``at`` is the profiled line that
+    ran, ``innermost`` the program's innermost line, profiled or not, where an uncaught exception shows it.
     """
 
     device: str
@@ -58,6 +60,7 @@ class OutOfMemory:
     total: int | None
     at: Holder
     holders: tuple[Holder, ...]
+    innermost: Holder | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,10 @@ def to_json(records: HolderRecords) -> dict[str, Any]:
 
 
 def _plain(record: PeakHolders | OutOfMemory) -> dict[str, Any]:
-    return {**record.__dict__, "at": list(record.at), "holders": [list(holder) for holder in record.holders]}
+    plain = {**record.__dict__, "at": list(record.at), "holders": [list(holder) for holder in record.holders]}
+    if plain.get("innermost") is not None:
+        plain["innermost"] = list(plain["innermost"])
+    return plain
 
 
 _NUMBERS = ("peak", "step", "asked", "allocated", "active", "reserved", "unused", "total")
@@ -126,9 +132,13 @@ def from_json(document: dict[str, Any] | None) -> HolderRecords:
             _require_numbers(*entry.get("series", ()), *(entry.get(name) for name in _NUMBERS))
             yield {**entry, "at": holder(entry["at"]), "holders": tuple(map(holder, entry["holders"]))}
 
+    def failure(entry: dict[str, Any]) -> OutOfMemory:
+        innermost = entry.get("innermost")
+        return OutOfMemory(**{**entry, "innermost": innermost and holder(innermost)})
+
     return HolderRecords(
         tuple(PeakHolders(**{**peak, "series": tuple(peak["series"])}) for peak in read(document["peaks"])),
-        tuple(OutOfMemory(**failure) for failure in read(document["out_of_memory"])),
+        tuple(map(failure, read(document["out_of_memory"]))),
         document["failures"],
         tuple(document["notes"]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, TypeVar
@@ -11,14 +11,13 @@ from .device_names import TARGET, parse_view, slot_name
 from .growth import History
 from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
-from .saved_types import SavedLines, SavedSnapshot, by_code
+from .saved_types import SavedLines, by_code
+from .snapshot_types import CodeCounts, LineCounts, LineStats, SavedCode
 from .sources import Source, def_line, source_of
 
 Name = str | tuple[str, str | None]
-RawLine = tuple[int, int, Sequence[int], Mapping[int, Sequence[Any]]]
 _NOT_TAKEN = object()
 R = TypeVar("R", bound="Records")
-Snapshot = Iterable[tuple[CodeType, int, Iterable[RawLine]]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Records:
     @classmethod
     def from_snapshot(
         cls: type[R],
-        snapshot: Snapshot,
+        snapshot: Iterable[CodeCounts],
         *,
         names: Mapping[Any, Name] | None = None,
         sources: Mapping[Any, Source | None] | None = None,
@@ -56,9 +55,9 @@ class Records:
         target: Any = None,
         notes: Iterable[str] = (),
         holders: HolderRecords | None = None,
-        saved: SavedSnapshot | None = None,
+        saved: Iterable[SavedCode] | None = None,
     ) -> R:
-        """Records of ``Tracer.snapshot()``: ``(code, calls, lines)`` for each code object.
+        """Records of ``Tracer.snapshot()``, or of what has the same names (`snapshot_types.CodeCounts`).
 
         ``names`` maps to a qualname or ``(qualname, module)``, ``sources`` to what ``source_of``
         gave at registration (looked up now where missing). Both are keyed by ``id(code)``, or by
@@ -93,12 +92,12 @@ def _look_up(table: Mapping[Any, Any], code: CodeType, missing: Any = None) -> A
 
 
 def _function_record(
-    entry: tuple[CodeType, int, Iterable[RawLine]],
+    entry: CodeCounts,
     names: Mapping[Any, Name],
     sources: Mapping[Any, Source | None],
     saved: Mapping[int, SavedLines],
 ) -> FunctionRecord:
-    code, calls, raw_lines = entry
+    code = entry.code
     name = _look_up(names, code) or getattr(code, "co_qualname", code.co_name)
     qualname, module = (name, None) if isinstance(name, str) else name
     source = _look_up(sources, code, _NOT_TAKEN)
@@ -113,30 +112,46 @@ def _function_record(
         first_line,
         def_row,
         None if text is None else tuple(text),
-        calls,
-        _line_records(raw_lines, code.co_firstlineno, def_row, saved.get(id(code), {})),
+        entry.calls,
+        _line_records(entry.lines, code.co_firstlineno, def_row, saved.get(id(code), {})),
         code,
     )
 
 
-def _stats(values: Sequence[Any]) -> Stats:
-    stats = Stats(*values)
-    return stats._replace(growth=History.of(stats.growth))
+def _stats(counted: LineStats) -> Stats:
+    return Stats(
+        runs=counted.runs,
+        active_peak=counted.active_peak_bytes,
+        allocated_peak=counted.allocated_peak_bytes,
+        reserved_peak=counted.reserved_peak_bytes,
+        active_current=counted.active_current_bytes,
+        allocated_current=counted.allocated_current_bytes,
+        reserved_current=counted.reserved_current_bytes,
+        net_first=counted.net_first_bytes,
+        net_sum=counted.net_sum_bytes,
+        net_max=counted.net_max_bytes,
+        net_last=counted.net_last_bytes,
+        gross_bytes=counted.gross_bytes,
+        allocations=counted.allocations,
+        extra=counted.column_values,
+        growth=History.of(counted.growth),
+        net_later_max=counted.net_later_max_bytes,
+    )
 
 
 def _line_records(
-    raw_lines: Iterable[RawLine], first_line: int, def_row: int, saved: SavedLines
+    counted: Iterable[LineCounts], first_line: int, def_row: int, saved: SavedLines
 ) -> tuple[LineRecord, ...]:
     """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
     line 0, before any of its text."""
     by_line: dict[int, LineRecord] = {}
-    for lineno, hits, charged, stats in sorted(raw_lines, key=lambda raw: raw[0]):
+    for counts in sorted(counted, key=lambda counts: counts.line):
         line = LineRecord(
-            def_row if lineno <= first_line else lineno,
-            hits,
-            tuple(slot_name(slot) for slot in charged),
-            {slot_name(slot): _stats(values) for slot, values in stats.items()},
-            saved.get(lineno, {}),
+            def_row if counts.line <= first_line else counts.line,
+            counts.hits,
+            tuple(slot_name(slot) for slot in counts.charged_slots),
+            {slot_name(slot): _stats(stats) for slot, stats in counts.stats_by_slot.items()},
+            saved.get(counts.line, {}),
         )
         entry = by_line.get(line.line)
         by_line[line.line] = line if entry is None else merge_entry(entry, line)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import CodeType
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .device_names import slot_name
+from .snapshot_types import SavedCode, SavedLine
 
 
 class Saved(NamedTuple):
@@ -29,13 +29,24 @@ class Saved(NamedTuple):
 
 
 SavedLines = Mapping[int, Mapping[str, Saved]]
-SavedSnapshot = Iterable[tuple[CodeType, Iterable[tuple[int, int, Sequence[int]]]]]
 
 
-def by_code(snapshot: SavedSnapshot) -> dict[int, dict[int, dict[str, Saved]]]:
+def by_code(snapshot: Iterable[SavedCode]) -> dict[int, dict[int, dict[str, Saved]]]:
     """The figures by ``id(code)``, line and device."""
     found: dict[int, dict[int, dict[str, Saved]]] = {}
-    for code, lines in snapshot:
-        for line, slot, figures in lines:
-            found.setdefault(id(code), {}).setdefault(line, {})[slot_name(slot)] = Saved(*figures)
+    for saved in snapshot:
+        for line in saved.lines:
+            found.setdefault(id(saved.code), {}).setdefault(line.line, {})[slot_name(line.slot)] = _figures(line)
     return found
+
+
+def _figures(line: SavedLine) -> Saved:
+    return Saved(
+        activations=line.activation_bytes,
+        run_max=line.run_max_bytes,
+        total=line.total_bytes,
+        parameters=line.parameter_bytes,
+        inputs=line.input_bytes,
+        backward=line.backward_bytes,
+        hooks=line.hook_bytes,
+    )

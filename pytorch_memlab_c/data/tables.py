@@ -18,6 +18,10 @@ from .record_types import FunctionRecord, LineRecord, Stats
 from .records import Records
 from .selection import labels, select
 
+_PEAK_OF_OTHERS = (
+    "its lines allocated nothing: what raised the peak was allocated by other threads, or by other code while this "
+    "function was suspended"
+)
 FIELDS = {**OWN_FIELDS, **CPU_FIELDS, **CUDA_FIELDS}
 NEVER_CALLED = (
     "never called while it was profiled, as far as can be seen here: other processes, and code compiled by "
@@ -237,13 +241,17 @@ def _reasons(function: FunctionRecord, devices: tuple[str, ...], view: str) -> I
         yield "called, but none of its lines came to an end while it was profiled"
     elif not any(_allocated(line.stats.get(view)) for line in function.lines):
         others = [d for d in allocating_devices(function) if d not in devices]
-        yield _nothing_allocated(devices, others)
+        yield _PEAK_OF_OTHERS if _peak_rose(function, view) else _nothing_allocated(devices, others)
+
+
+def _peak_rose(function: FunctionRecord, view: str) -> bool:
+    """Whether the level rose while it ran, or between two stretches of a coroutine or generator."""
+    found = [stats for line in function.lines if (stats := line.stats.get(view)) is not None and stats.runs]
+    return len({stats.active_peak for stats in found}) > 1 or len({stats.allocated_peak for stats in found}) > 1
 
 
 def _nothing_allocated(devices: tuple[str, ...], others: list[str]) -> str:
     if not others:
-        return "nothing was allocated on any device while it ran"
+        return "no allocation was counted on any device while it ran"
     shown = " and ".join(devices) or "the target device"
-    return (
-        f"nothing was allocated on {shown} while it ran; {' and '.join(others)} did: {advice.other_device(others[0])}"
-    )
+    return f"no allocation was counted on {shown} while it ran; {' and '.join(others)} had some: {advice.other_device(others[0])}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import _native
 from ..data.device_names import slot_name
@@ -20,9 +21,9 @@ from ..data.holder_types import (
 )
 from ..data.sources import Source, def_line
 from ..engine import following
+from .uncaught import where_memory_ran_out
 
 _KINDS = (LINE, BACKWARD, AUTOGRAD)
-_RawHolder = tuple[int, int, int, int]
 
 
 class _Function(NamedTuple):
@@ -57,36 +58,46 @@ class HolderBook:
 
     def records(self) -> HolderRecords:
         """What is known so far."""
-        failures, failed = self.native.failures()
+        failures = self.native.failures()
         return HolderRecords(
-            tuple(self._peak(*entry) for entry in self.native.snapshot()),
-            tuple(self._out_of_memory(*entry) for entry in failed),
-            failures,
+            tuple(self._peak(peak) for peak in self.native.snapshot()),
+            _with_innermost([self._out_of_memory(failure) for failure in failures.kept], failures.number),
+            failures.number,
             tuple(self._notes()),
         )
 
-    def _holder(self, raw: _RawHolder) -> Holder:
-        code, line, kind, size = raw
-        function = self._functions.get(code)
+    def _holder(self, raw: _native.LineHolder) -> Holder:
+        function = self._functions.get(raw.code_id)
         if function is not None:
-            return function.holder(_KINDS[kind], size, line)
-        return Holder(AUTOGRAD if _KINDS[kind] == AUTOGRAD else ELSEWHERE, size)
+            return function.holder(_KINDS[raw.kind], raw.bytes, raw.line)
+        return Holder(AUTOGRAD if _KINDS[raw.kind] == AUTOGRAD else ELSEWHERE, raw.bytes)
 
-    def _holders(self, raw: list[_RawHolder], total: int) -> tuple[Holder, ...]:
+    def _holders(self, raw: list[_native.LineHolder], total: int) -> tuple[Holder, ...]:
         known = [self._holder(holder) for holder in raw]
         return with_rest((holder for holder in known if holder.kind != ELSEWHERE), total)
 
-    def _peak(
-        self, slot: int, peak: int, at: _RawHolder, holders: list[_RawHolder], step: int, series: list[int]
-    ) -> PeakHolders:
-        rows = self._holders(holders, peak)
-        return PeakHolders(slot_name(slot), peak, self._holder(at), rows, tuple(series), step)
+    def _peak(self, raw: _native.DevicePeak) -> PeakHolders:
+        return PeakHolders(
+            slot_name(raw.slot),
+            raw.peak_bytes,
+            self._holder(raw.at),
+            self._holders(raw.holders, raw.peak_bytes),
+            tuple(raw.series_bytes),
+            raw.events_per_point,
+        )
 
-    def _out_of_memory(self, slot: int, asked: int, allocated: int, active: int, *rest: Any) -> OutOfMemory:
-        *levels, at, holders = rest
-        reserved, unused, total = (None if value < 0 else value for value in levels)
-        rows = self._holders(holders, active)
-        return OutOfMemory(slot_name(slot), asked, allocated, active, reserved, unused, total, self._holder(at), rows)
+    def _out_of_memory(self, raw: _native.FailedAllocation) -> OutOfMemory:
+        return OutOfMemory(
+            slot_name(raw.slot),
+            raw.asked_bytes,
+            raw.allocated_bytes,
+            raw.active_bytes,
+            _known(raw.reserved_bytes),
+            _known(raw.unused_bytes),
+            _known(raw.total_bytes),
+            self._holder(raw.at),
+            self._holders(raw.holders, raw.active_bytes),
+        )
 
     def _notes(self) -> list[str]:
         notes = []
@@ -98,3 +109,14 @@ class HolderBook:
         if self.native.failed:
             notes.append("memory ran out while profiling: bytes of some lines are in the row elsewhere")
         return notes
+
+
+def _known(size: int) -> int | None:
+    return None if size < 0 else size
+
+
+def _with_innermost(failed: list[OutOfMemory], count: int) -> tuple[OutOfMemory, ...]:
+    """An exception that nothing has caught comes from the last failure, if that one was kept."""
+    if failed and count == len(failed):
+        failed[-1] = replace(failed[-1], innermost=where_memory_ran_out())
+    return tuple(failed)

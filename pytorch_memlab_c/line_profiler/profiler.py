@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import os
 import sys
 import threading
@@ -24,6 +25,7 @@ from . import callables
 from .display import RecordsDisplay
 from .holder_book import HolderBook
 from .records import LineRecords
+from .uncounted import uncounted
 
 if TYPE_CHECKING:
     import pandas
@@ -171,7 +173,7 @@ class LineProfiler:
     def records(self) -> LineRecords:
         """Everything counted so far, independent of this profiler from then on."""
         view = self._device if self._device is not None else default_view()
-        return LineRecords.from_snapshot(
+        records = LineRecords.from_snapshot(
             self._tracer.snapshot(),
             names=self._names,
             sources=self._sources,
@@ -182,6 +184,7 @@ class LineProfiler:
             holders=self._book.records(),
             saved=self._tracer.saved() if self._saved else None,
         )
+        return dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
         """The table: HTML in a notebook, text elsewhere; in a script it is printed, and returned as well.

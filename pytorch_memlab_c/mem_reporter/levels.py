@@ -63,9 +63,10 @@ def measure_levels(torch: Any, census: Census) -> dict[str, Level]:
 def _measure(torch: Any, name: str, storages: list[Storage], saved: set[int]) -> Level:
     counters = _counters(torch, name)
     _set_blocks(torch, name, storages, counters.allocated)
-    seen, blocks, elsewhere = _native.sum_storages(storages)
+    sums = _native.sum_storages(storages)
     alone = sum(s.counted for s in storages if s.tensors and id(s.tensors[0]) in saved) if saved else 0
-    rounding = blocks - (seen - elsewhere)
+    seen, elsewhere = sums.counted_bytes, sums.without_block_bytes
+    rounding = sums.block_bytes - (seen - elsewhere)
     return Level(name, seen, alone, elsewhere, rounding, counters.allocated, counters.reserved, counters.used)
 
 
@@ -79,7 +80,7 @@ def _devices_in_use(torch: Any) -> list[str]:
 def _counters(torch: Any, name: str) -> _Counters:
     kind, _, index = name.partition(":")
     if kind == "cpu":
-        return _Counters(_native.levels(0)[1] if following.cpu_is_followed() else None)
+        return _Counters(_native.levels(0).allocated_bytes if following.cpu_is_followed() else None)
     module = getattr(torch, kind, None)
     if kind == "mps":
         return _Counters(_ask(module, "current_allocated_memory"), _ask(module, "driver_allocated_memory"))

@@ -117,7 +117,7 @@ def _device_of(found: Found, tensor: Any) -> str:
 
 
 def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
-    used, _, _ = _native.sum_storages(storages)
+    used = _native.sum_storages(storages).counted_bytes
     storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]

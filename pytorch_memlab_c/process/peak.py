@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _native
 from ..data.device_names import slot_name
@@ -11,20 +11,6 @@ from ..engine import following
 from . import accelerators
 from .devices import ACCELERATORS, Device, find_device
 from .measurable import check_measurable
-
-
-class _Figures(NamedTuple):
-    """What the engine knows of a window on one device, in bytes."""
-
-    start_active: int
-    start_allocated: int
-    start_reserved: int
-    peak_active: int
-    peak_allocated: int
-    peak_reserved: int
-    active: int
-    allocated: int
-    reserved: int
 
 
 class peak_memory:
@@ -79,25 +65,25 @@ class peak_memory:
     @property
     def baseline_bytes(self) -> int:
         """Bytes held by live tensors when the block began."""
-        return self._figures().start_allocated
+        return self._figures().start_allocated_bytes
 
     @property
     def peak_bytes(self) -> int:
         """The most bytes that live tensors held at one time within the block: as `max_memory_allocated()` counts them;
         on the CPU, bytes asked of PyTorch's CPU allocator."""
-        return self._figures().peak_allocated
+        return self._figures().peak_allocated_bytes
 
     @property
     def delta_bytes(self) -> int:
         """`peak_bytes - baseline_bytes`; never negative."""
         figures = self._figures()
-        return figures.peak_allocated - figures.start_allocated
+        return figures.peak_allocated_bytes - figures.start_allocated_bytes
 
     @property
     def reserved_peak_bytes(self) -> int | None:
         """The most bytes that the caching allocator had taken from the device, as `max_memory_reserved()` counts them;
         None on the CPU, which has no caching allocator."""
-        return self._figures().peak_reserved if self._device.kind != "cpu" else None
+        return self._figures().peak_reserved_bytes if self._device.kind != "cpu" else None
 
     def __repr__(self) -> str:
         if not self._entered:
@@ -105,10 +91,10 @@ class peak_memory:
         state = "open" if self._window.is_open else "closed"
         return f"<peak_memory {self.device}, {state}: peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start>"
 
-    def _figures(self) -> _Figures:
+    def _figures(self) -> _native.WindowFigures:
         if not self._entered:
             raise RuntimeError("this peak_memory block has not been entered: there are no figures yet")
-        return _Figures(*self._window.figures(self._device.slot))
+        return self._window.figures(self._device.slot)
 
 
 class peaks_of_devices:
@@ -134,8 +120,8 @@ class peaks_of_devices:
         cuda = torch is not None and torch.cuda._is_compiled()
         slots = [0] if following.cpu_is_followed() else []
         slots += [slot for slot in _native.devices_used() if slot and cuda]
-        figures = {slot_name(slot): _Figures(*self._window.figures(slot)) for slot in slots}
-        return {name: found.peak_allocated - found.start_allocated for name, found in figures.items()}
+        figures = {slot_name(slot): self._window.figures(slot) for slot in slots}
+        return {name: found.peak_allocated_bytes - found.start_allocated_bytes for name, found in figures.items()}
 
 
 def _begin(device: Device) -> None:
@@ -177,11 +163,11 @@ def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[
     return _measurement(block._device, block._figures())
 
 
-def _measurement(device: Device, figures: _Figures) -> dict[str, str | int]:
+def _measurement(device: Device, figures: _native.WindowFigures) -> dict[str, str | int]:
     if device.kind == "cpu":
-        return _statement(device, "pytorch_tensor_bytes", figures.start_allocated, figures.peak_allocated)
-    reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved, figures.peak_reserved)
-    return {**reserved, "allocated_peak_bytes": figures.peak_allocated}
+        return _statement(device, "pytorch_tensor_bytes", figures.start_allocated_bytes, figures.peak_allocated_bytes)
+    reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved_bytes, figures.peak_reserved_bytes)
+    return {**reserved, "allocated_peak_bytes": figures.peak_allocated_bytes}
 
 
 def _statement(device: Device, metric: str, baseline: int, peak: int) -> dict[str, str | int]:

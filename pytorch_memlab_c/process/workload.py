@@ -114,12 +114,14 @@ def _device_time(rows: list[OperatorRow]) -> list[float]:
     return [row["device_self_seconds"] for row in rows if row["device_self_seconds"] is not None]
 
 
-def _totals(rows: list[OperatorRow], before: tuple[int, ...], after: tuple[int, ...]) -> dict[str, MetricResult]:
+def _totals(
+    rows: list[OperatorRow], before: _native.DeviceLevels, after: _native.DeviceLevels
+) -> dict[str, MetricResult]:
     """Of all rows, not only those in the report; `before` and `after` are the engine's levels of the CPU."""
     cpu = sum(row["cpu_self_seconds"] for row in rows)
     on_device = _device_time(rows)
-    allocated = after[3] - before[3] if following.cpu_is_followed() else None
-    freed = None if allocated is None else allocated - (after[1] - before[1])
+    allocated = after.gross_bytes - before.gross_bytes if following.cpu_is_followed() else None
+    freed = None if allocated is None else allocated - (after.allocated_bytes - before.allocated_bytes)
     return {
         "cpu_self_seconds": _metric(cpu, "cpu_self_seconds", "seconds", "torch.profiler"),
         "device_self_seconds": _metric(

@@ -113,12 +113,25 @@ def has_holders(records: HolderRecords, failure: OutOfMemory) -> bool:
 
 def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:
     """The line that failed, what was asked for and what there was, and what would have made it fit."""
-    head = f"Out of memory on {failure.device} {_at(failure.at)}"
-    code = [f"  > {clean_code(failure.at.code)}"] if failure.at.code else []
-    lines = [head, *code, f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
+    lines = [*_failed_at(failure), f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
     if with_holders and failure.holders:
         lines += ["  Held then by:", *(f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES))]
     return "\n".join(lines) + "\n"
+
+
+def _failed_at(failure: OutOfMemory) -> list[str]:
+    """The program's line that failed and, where that is not profiled, the profiled line around it, if any."""
+    inner, at = failure.innermost, failure.at
+    profiled = at.kind != ELSEWHERE
+    if inner is None or (profiled and (inner.filename, inner.line) == (at.filename, at.line)):
+        return [f"Out of memory on {failure.device} {_at(at)}", *_marked(at)]
+    head = f"Out of memory on {failure.device} at {place(inner)}, which is not profiled"
+    around = [f"  called by {place(at)}", *_marked(at)] if profiled else []
+    return [head, *_marked(inner), *around]
+
+
+def _marked(holder: Holder) -> list[str]:
+    return [f"  > {clean_code(holder.code)}"] if holder.code else []
 
 
 def _amounts(failure: OutOfMemory) -> str:
@@ -136,6 +149,8 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
         return []
     gaps = failure.reserved - failure.active
     missing = _segment(failure.asked) - failure.unused
+    if missing > failure.reserved:
+        return [_cannot_fit(failure)]
     reasons = []
     if gaps >= failure.asked:
         reasons.append(
@@ -143,11 +158,21 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
             "allocated, but in pieces too small; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may help"
         )
     if missing > 0:
-        return [*reasons, f"it would fit with {readable_size(missing)} less held", *_enough(failure, missing)]
+        less = min(missing, failure.active)
+        return [*reasons, f"it would fit with {readable_size(less)} less held", *_enough(failure, less)]
     return [
         "the device had room for it: this process may not take more (torch.cuda.set_per_process_memory_fraction)",
         *_enough(failure, failure.asked),
     ]
+
+
+def _cannot_fit(failure: OutOfMemory) -> str:
+    """Why it fails even if nothing is held: unused and reserved memory is all that this process can have."""
+    assert failure.reserved is not None and failure.unused is not None and failure.total is not None
+    if failure.asked > failure.total:
+        return f"it cannot fit: the device has {readable_size(failure.total)} in all"
+    most = failure.reserved + failure.unused
+    return f"it cannot fit: with nothing else held, this process could have {readable_size(most)}"
 
 
 def _segment(asked: int) -> int:

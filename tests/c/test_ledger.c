@@ -399,6 +399,10 @@ static void a_failed_allocation_is_told_with_who_holds_what(void)
     subscribe(0, 0);
     begin(0, NULL);
     pml_failures_note(1, 5, 0, 0); /* no function runs */
+    CHECK_INT(pml_failures_count(&picture[0]), 1);
+    CHECK(pml_failures_get(&picture[0], 0, &failure));
+    CHECK(!failure.at.code);
+    pml_failures_clear(&picture[0]);
     call(&stack, id, 0, FIRST);
     line_event(&stack, 3);
     allocate(1, 0, 100);

@@ -49,7 +49,7 @@ def test_case_40_another_device_that_allocated_is_named(tmp_path):
         """,
         tmp_path,
     )
-    assert "f: nothing was allocated on cuda:0 while it ran; cuda:1 and cuda:2 did" in run.stdout
+    assert "f: no allocation was counted on cuda:0 while it ran; cuda:1 and cuda:2 had some" in run.stdout
     assert "device='cuda:1'" in run.stdout and "set_target_gpu(1)" in run.stdout
 
 
@@ -494,7 +494,7 @@ def test_decorating_for_a_device_that_is_not_there_runs_and_says_so(tmp_path):
         tmp_path,
     )
     assert "cuda:1 was asked for, but " in run.stdout  # no device here, or no CUDA in this build
-    assert "nothing was allocated on cuda:1 while it ran; cpu did" in run.stdout
+    assert "no allocation was counted on cuda:1 while it ran; cpu had some" in run.stdout
 
 
 def test_a_profile_decorator_for_a_wrong_device_is_an_error():

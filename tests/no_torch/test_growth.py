@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 from gpu_device import environment, gpu
-from made_up_snapshots import code_named, line, stats
+from made_up_snapshots import code_named, line, made_up_records, stats
 from program_support import Block
 from run_program import SUPPORT, run_program
 
@@ -173,9 +173,10 @@ def test_with_levels_alone_a_line_must_take_what_the_level_rises_by():
 def leaking_records():
     lines = [Stretch(1, 1024 * i, 1024 * i, 0, 1024, 0) for i in range(8)]
     raw = (True, 8192, 0, 8192, 0, 0, 0, [tuple(s) for s in lines], [(1, 0, 0, 0, 8192, 0)])
-    grown = (*stats(9000, 1024, runs=9, net_sum=9216), raw, 1024)
+    plain = stats(9000, 1024, runs=9, net_sum=9216)
+    grown = plain._replace(growth=raw, net_later_max_bytes=1024)
     code = code_named("leaks")
-    return LineRecords.from_snapshot([(code, 1, [line(2, 9, 1, grown, slot_1=grown)])])
+    return made_up_records([(code, 1, [line(2, 9, 1, grown, slot_1=grown)])])
 
 
 def test_it_is_shown_in_text_html_and_json():
@@ -192,7 +193,7 @@ def test_it_is_shown_in_text_html_and_json():
 
 def test_a_report_without_growth_has_no_such_section():
     code = code_named("calm")
-    records = LineRecords.from_snapshot([(code, 1, [line(2, 9, 1, stats(9000, 0))])])
+    records = made_up_records([(code, 1, [line(2, 9, 1, stats(9000, 0))])])
     assert "keep more" not in records.to_text() + records.to_html()
 
 

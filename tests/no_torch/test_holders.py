@@ -262,7 +262,10 @@ def lines_of(*sizes):
     "told, expected",
     [
         (failure(3 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 8 * G)), ["2.00G less", "largest line holds"]),
-        (failure(23 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 10 * G)), ["22.00G less", "2 largest lines"]),
+        (failure(20 * G, 20 * G, 21 * G, G, holders=lines_of(12 * G, 10 * G)), ["19.00G less", "2 largest lines"]),
+        (failure(22 * G, 20 * G, 21 * G, G), ["20.00G less"]),  # all that is held, and 1 GB of the cache
+        (failure(23 * G, 20 * G, 21 * G, G), ["cannot fit: with nothing else held, this process could have 22.00G"]),
+        (failure(25 * G, 20 * G, 21 * G, G), ["cannot fit: the device has 24.00G in all"]),
         (failure(G, 15 * G, 20 * G, 4 * M), ["fragmentation: 5.00G (25.0% of reserved)", "1020.00M less"]),
         (failure(G, 5 * G, 5 * G, 10 * G), ["set_per_process_memory_fraction"]),
         # a request of 5 MB needs a segment of 20 MB: room for 12 MB is not room enough
@@ -380,6 +383,28 @@ def test_calls_that_allocate_nothing_are_no_points_of_the_plot():
         for _ in range(1000):
             g()
     assert len(peak_of(profiler)[0].series) == 3
+
+
+def test_plot_of_the_first_allocations_begins_where_later_ones_do(tmp_path):
+    program = """
+    from pytorch_memlab_c import LineProfiler, _native
+    from program_support import report
+
+    def f(pointer):
+        _native.inject_event(0, 10, 0, 0, pointer)
+        _native.inject_event(0, -10, 0, 0, pointer)
+
+    def plot(pointer, clear):
+        with LineProfiler(f, device="cpu") as profiler:
+            f(pointer)
+            if clear:
+                profiler.clear()
+                f(pointer)
+        return profiler.records().holders.peaks[0].series
+
+    report(first=plot(4096, False), second=plot(8192, False), cleared=plot(4096, True))
+    """
+    assert run_program(program, tmp_path).values == {name: [0, 10, 0] for name in ("first", "second", "cleared")}
 
 
 def test_json_round_trip_and_reports_that_are_older():

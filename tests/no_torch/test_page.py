@@ -8,7 +8,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from made_up_snapshots import K, M, code_named, line, stats
+from made_up_snapshots import K, M, code_named, line, made_up_records, stats
 from report_samples import CPU, CUDA0, HOSTILE, hostile, large, mixed, records_of
 
 from pytorch_memlab_c import LineRecords
@@ -64,7 +64,7 @@ def test_hostile_names_and_files_are_text():
     name = "<img src=x>\"'{{7*7}}.f"
     for calls in (0, 1):
         snapshot = [(code, calls, [line(2, 1, CPU, stats(K))] * calls)]
-        page = Page(LineRecords.from_snapshot(snapshot, names={id(code): name}).to_html())
+        page = Page(made_up_records(snapshot, names={id(code): name}).to_html())
         assert "img" not in page.tags and "49" not in "".join(page.headings)
         assert page.text.count("&lt;img src=x&gt;") >= 2
 
@@ -118,7 +118,7 @@ def test_all_devices_have_a_section_each():
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("records", [LineRecords.from_snapshot([]), hostile(), large(5)])
+@pytest.mark.parametrize("records", [made_up_records([]), hostile(), large(5)])
 def test_the_page_asks_for_nothing_and_lets_only_its_own_script_run(records, tmp_path):
     path = tmp_path / "report.html"
     text = records.to_html(path)
@@ -153,7 +153,7 @@ def test_a_loaded_report_gives_the_same_page():
 
 
 def test_an_empty_report_says_why():
-    assert "no function was added" in LineRecords.from_snapshot([]).to_html()
-    text = LineRecords.from_snapshot([(code_named("f"), 0, [])], notes=["CUDA is not available"]).to_html()
+    assert "no function was added" in made_up_records([]).to_html()
+    text = made_up_records([(code_named("f"), 0, [])], notes=["CUDA is not available"]).to_html()
     assert "never called while it was profiled" in text and "note: CUDA is not available" in text
     assert "<table" not in text

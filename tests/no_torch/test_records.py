@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_snapshots import K, M, code_named, line, stats
+from made_up_snapshots import K, LineCounts, LineStats, M, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.data.columns import DEFAULT_COLUMNS, DEFAULT_CPU_COLUMNS, default_columns
 from pytorch_memlab_c.data.record_types import FunctionRecord, LineRecord, Stats
@@ -48,14 +48,14 @@ def snapshot_of_work(slot=CUDA0):
 
 
 def records_of(*entries, **kwargs):
-    return LineRecords.from_snapshot(entries, **kwargs)
+    return made_up_records(entries, **kwargs)
 
 
 # --- the DataFrame -------------------------------------------------------------------------------
 
 
 def test_frame_has_one_row_a_source_line():
-    frame = LineRecords.from_snapshot(snapshot_of_work()).to_dataframe()
+    frame = made_up_records(snapshot_of_work()).to_dataframe()
     assert frame.index.names == ["function", "line"]
     assert list(frame.index) == [("work", FIRST + i) for i in range(5)]
     assert list(frame.columns) == [*DEFAULT_COLUMNS, "device", "code"]
@@ -64,13 +64,13 @@ def test_frame_has_one_row_a_source_line():
 
 
 def test_frame_values_are_exact_bytes():
-    frame = LineRecords.from_snapshot(snapshot_of_work()).to_dataframe()
+    frame = made_up_records(snapshot_of_work()).to_dataframe()
     assert frame.loc[("work", FIRST + 3)].tolist()[:5] == [120 * K, 2 * M, 80 * K, 2, "cuda:0"]
     assert frame.loc[("work", FIRST)].tolist()[:5] == [0, 2 * M, 0, 0, "cuda:0"]
 
 
 def test_a_line_never_run_has_hits_0_and_missing_values():
-    frame = LineRecords.from_snapshot(snapshot_of_work()).to_dataframe()
+    frame = made_up_records(snapshot_of_work()).to_dataframe()
     never_run = frame.loc[("work", FIRST + 4)]
     assert never_run["hits"] == 0
     assert never_run.drop(["hits", "code"]).isna().all()
@@ -95,16 +95,16 @@ def test_every_own_column_reads_its_field():
         "reserved_bytes.all.current": values.reserved_current,
         "hits": 7,
     }
-    records = records_of((work.__code__, 1, [line(FIRST + 1, 7, CUDA0, tuple(values))]))
+    records = records_of((work.__code__, 1, [line(FIRST + 1, 7, CUDA0, LineStats(*values))]))
     frame = records.to_dataframe(columns=list(by_column))
     assert frame.loc[("work", FIRST + 1)].tolist()[: len(by_column)] == list(by_column.values())
 
 
 def test_cpu_columns_are_the_cpu_s_and_cuda_columns_cuda_s():
     columns = ["tensor_bytes.peak", "tensor_bytes.current", "active_bytes.all.peak", "net"]
-    cpu = LineRecords.from_snapshot(snapshot_of_work(CPU)).to_dataframe(columns=columns)
+    cpu = made_up_records(snapshot_of_work(CPU)).to_dataframe(columns=columns)
     assert cpu.loc[("work", FIRST + 1)].tolist()[:5] == [40 * K, 40 * K, pd.NA, 40 * K, "cpu"]
-    cuda = LineRecords.from_snapshot(snapshot_of_work(CUDA0)).to_dataframe(columns=columns)
+    cuda = made_up_records(snapshot_of_work(CUDA0)).to_dataframe(columns=columns)
     assert cuda.loc[("work", FIRST + 1)].tolist()[:5] == [pd.NA, pd.NA, 40 * K, 40 * K, "cuda:0"]
 
 
@@ -119,7 +119,7 @@ def test_cpu_columns_are_the_cpu_s_and_cuda_columns_cuda_s():
     ],
 )
 def test_default_columns_follow_the_device(slot, device, expected):
-    frame = LineRecords.from_snapshot(snapshot_of_work(slot)).to_dataframe(device=device)
+    frame = made_up_records(snapshot_of_work(slot)).to_dataframe(device=device)
     assert tuple(frame.columns[:-2]) == expected
 
 
@@ -166,14 +166,14 @@ def test_target_view_shows_each_line_on_its_target():
 
 
 def test_a_line_charged_to_two_gpus_names_both():
-    both = (FIRST + 1, 2, (CUDA1, CUDA0), {-1: stats(5), CUDA0: stats(3), CUDA1: stats(5)})
+    both = LineCounts(FIRST + 1, 2, (CUDA1, CUDA0), {-1: stats(5), CUDA0: stats(3), CUDA1: stats(5)})
     frame = records_of((work.__code__, 1, [both])).to_dataframe()
     row = frame.loc[("work", FIRST + 1)]
     assert (row["device"], row["active_bytes.all.peak"]) == ("cuda:1,cuda:0", 5)
 
 
 def test_cpu_and_cuda_bytes_of_one_line_are_never_put_together():
-    mixed = (FIRST + 1, 2, (CPU, CUDA0), {-1: stats(5, 8), CPU: stats(3, 3), CUDA0: stats(5, 5)})
+    mixed = LineCounts(FIRST + 1, 2, (CPU, CUDA0), {-1: stats(5, 8), CPU: stats(3, 3), CUDA0: stats(5, 5)})
     columns = ["tensor_bytes.peak", "active_bytes.all.peak", "net", "hits"]
     records = records_of((work.__code__, 1, [mixed]))
     row = records.to_dataframe(columns=columns).loc[("work", FIRST + 1)]
@@ -182,7 +182,7 @@ def test_cpu_and_cuda_bytes_of_one_line_are_never_put_together():
 
 
 def test_a_line_without_a_charge_is_read_as_its_function_s_device():
-    entry = (FIRST, 0, (), {-1: stats(3), CPU: stats(3)})
+    entry = LineCounts(FIRST, 0, (), {-1: stats(3), CPU: stats(3)})
     records = records_of((work.__code__, 1, [entry, line(FIRST + 1, 1, CPU, stats(5, 5))]))
     columns = ["tensor_bytes.peak", "active_bytes.all.peak"]
     assert records.to_dataframe(columns=columns).iloc[0].tolist()[:2] == [3, pd.NA]
@@ -262,7 +262,7 @@ def test_extra_columns():
 
 
 def test_a_column_that_was_not_recorded_is_an_error():
-    records = LineRecords.from_snapshot(snapshot_of_work())
+    records = made_up_records(snapshot_of_work())
     with pytest.raises(ValueError, match=r"'num_ooms' was not recorded.*@profile\(columns="):
         records.to_dataframe(columns="num_ooms")
     with pytest.raises(ValueError, match="unknown column 'ooms'"):
@@ -560,7 +560,7 @@ def test_json_round_trip_is_exact(records):
 
 
 def test_json_of_a_snapshot_round_trips_through_a_file(tmp_path):
-    records = LineRecords.from_snapshot(snapshot_of_work(), device="cuda:0", notes=["a note"])
+    records = made_up_records(snapshot_of_work(), device="cuda:0", notes=["a note"])
     path = tmp_path / "report.json"
     records.to_json(path)
     document = json.loads(path.read_text("utf-8"))
@@ -591,13 +591,13 @@ def test_what_is_no_report_is_a_clear_error(text, message, tmp_path):
 
 
 def test_truncated_json_is_an_error():
-    text = LineRecords.from_snapshot(snapshot_of_work()).to_json()
+    text = made_up_records(snapshot_of_work()).to_json()
     with pytest.raises(ValueError, match="not a report"):
         LineRecords.from_json(text[: len(text) // 2])
 
 
 def test_records_can_be_copied_and_pickled():
-    records = LineRecords.from_snapshot(snapshot_of_work())
+    records = made_up_records(snapshot_of_work())
     for twin in (pickle.loads(pickle.dumps(records)), copy.deepcopy(records)):
         assert twin == records
         assert twin.to_text(work) == records.to_text()
@@ -610,7 +610,7 @@ WRITERS = [LineRecords.to_json, LineRecords.to_csv, LineRecords.to_html]
 
 @pytest.mark.parametrize("write", WRITERS)
 def test_files_are_the_text_and_nothing_else_is_left(write, tmp_path):
-    records = LineRecords.from_snapshot(snapshot_of_work())
+    records = made_up_records(snapshot_of_work())
     path = tmp_path / "report"
     assert write(records, path) == write(records)
     assert path.read_bytes().decode("utf-8") == write(records)
@@ -627,13 +627,13 @@ def test_an_interrupted_write_leaves_the_earlier_file(write, tmp_path, monkeypat
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write(LineRecords.from_snapshot(snapshot_of_work()), path)
+        write(made_up_records(snapshot_of_work()), path)
     assert path.read_text() == "earlier"
     assert os.listdir(tmp_path) == ["report"]
 
 
 def test_permissions_and_links_are_kept(tmp_path):
-    records = LineRecords.from_snapshot(snapshot_of_work())
+    records = made_up_records(snapshot_of_work())
     path, link = tmp_path / "report", tmp_path / "link"
     path.write_text("earlier")
     path.chmod(0o640)
@@ -648,17 +648,17 @@ def test_permissions_and_links_are_kept(tmp_path):
 
 
 def test_a_device_is_written_to_directly():
-    LineRecords.from_snapshot(snapshot_of_work()).to_csv(os.devnull)
+    made_up_records(snapshot_of_work()).to_csv(os.devnull)
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_a_missing_folder_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        LineRecords.from_snapshot(snapshot_of_work()).to_json(tmp_path / "none" / "report")
+        made_up_records(snapshot_of_work()).to_json(tmp_path / "none" / "report")
 
 
 def test_csv_reads_back_as_the_frame(tmp_path):
-    records = LineRecords.from_snapshot(snapshot_of_work())
+    records = made_up_records(snapshot_of_work())
     path = tmp_path / "report.csv"
     records.to_csv(path, columns=["net", "hits"])
     frame = pd.read_csv(path, index_col=["function", "line"])
@@ -673,7 +673,9 @@ def test_neither_torch_nor_pandas_is_imported_for_a_text_report():
         "from pytorch_memlab_c.line_profiler.records import LineRecords\n"
         "from pytorch_memlab_c.line_profiler.display import RecordsDisplay\n"
         "def f(): pass\n"
-        "records = LineRecords.from_snapshot([(f.__code__, 0, [])])\n"
+        "from types import SimpleNamespace\n"
+        "never = SimpleNamespace(code=f.__code__, calls=0, lines=[])\n"
+        "records = LineRecords.from_snapshot([never])\n"
         "assert 'f: never called' in str(RecordsDisplay(records))\n"
         "print([m for m in ('torch', 'pandas', 'jinja2') if m in sys.modules])\n"
     )

@@ -10,10 +10,9 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_snapshots import K, M, code_named, line, stats
+from made_up_snapshots import K, LineCounts, M, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.line_profiler.display import RecordsDisplay
-from pytorch_memlab_c.line_profiler.records import LineRecords
 from pytorch_memlab_c.render.text import readable_size, write_text
 
 CPU, CUDA0, CUDA1 = 0, 1, 2
@@ -22,7 +21,7 @@ CPU, CUDA0, CUDA1 = 0, 1, 2
 def records_from(text, lines, calls=1, name="work", **kwargs):
     """Records of one function whose source, from line 7 on, is ``text``."""
     code = code_named(name).replace(co_firstlineno=7)
-    return LineRecords.from_snapshot([(code, calls, lines)], sources={id(code): (7, text.split("\n"))}, **kwargs)
+    return made_up_records([(code, calls, lines)], sources={id(code): (7, text.split("\n"))}, **kwargs)
 
 
 TEXT = """def work():
@@ -93,7 +92,7 @@ def test_lines_charged_to_several_gpus_each_name_theirs():
     lines = [
         line(7, 0, CUDA0, stats(0, reserved=0)),
         line(9, 1, CUDA1, stats(40 * K, 40 * K)),
-        (10, 2, (CUDA0, CUDA1), {-1: stats(K)}),
+        LineCounts(10, 2, (CUDA0, CUDA1), {-1: stats(K)}),
     ]
     shown = records_from(TEXT, lines).to_text(columns="hits").splitlines()
     assert shown[0] == "## work" and shown[2:] == [
@@ -158,7 +157,7 @@ def test_readable_size_is_right_to_its_last_digit(num_bytes):
 
 def test_never_called():
     f, g = code_named("f"), code_named("g", body="    return\n")
-    records = LineRecords.from_snapshot([(f, 0, []), (g, 1, [line(2, 1, CUDA0, stats(K, K))])])
+    records = made_up_records([(f, 0, []), (g, 1, [line(2, 1, CUDA0, stats(K, K))])])
     text = records.to_text("f")
     assert text.startswith("## f\n\nf: never called while it was profiled")
     assert text.count("\n") == 3
@@ -182,7 +181,7 @@ def test_another_device_allocated():
     lines = [line(9, 3, CUDA0, stats(0), slot_2=stats(K, K), slot_0=stats(9, 9))]
     records = records_from(TEXT, lines)
     expected = (
-        "work: nothing was allocated on cuda:0 while it ran; cuda:1 and cpu did: "
+        "work: no allocation was counted on cuda:0 while it ran; cuda:1 and cpu had some: "
         "pass device='cuda:1' or call set_target_gpu(1)\n"
     )
     text = records.to_text()
@@ -196,14 +195,14 @@ def test_another_device_allocated():
 def test_only_the_cpu_allocated():
     lines = [line(9, 3, CUDA0, stats(0), slot_0=stats(9, 9))]
     text = records_from(TEXT, lines).to_text()
-    assert "nothing was allocated on cuda:0 while it ran; cpu did: pass device='cpu'\n" in text
+    assert "no allocation was counted on cuda:0 while it ran; cpu had some: pass device='cpu'\n" in text
 
 
 @pytest.mark.parametrize("device", [None, "cuda:0", "cpu", "cuda:7", "all"])
 def test_nothing_allocated_at_all_still_shows_the_hits(device):
     records = records_from(TEXT, [line(9, 3, CUDA0, stats(5 * M), slot_0=stats(5))])
     text = records.to_text(device=device)
-    assert text.endswith("\n\nwork: nothing was allocated on any device while it ran\n")
+    assert text.endswith("\n\nwork: no allocation was counted on any device while it ran\n")
     assert "    3    9      linear" in text
 
 
@@ -223,8 +222,8 @@ def test_notes_passed_in_stand_at_the_end_once():
 
 
 def test_no_function_was_added():
-    assert LineRecords.from_snapshot([]).to_text().startswith("no function was added")
-    assert "no function was added" in RecordsDisplay(LineRecords.from_snapshot([]))._repr_html_()
+    assert made_up_records([]).to_text().startswith("no function was added")
+    assert "no function was added" in RecordsDisplay(made_up_records([]))._repr_html_()
 
 
 # --- code text -----------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ def test_no_function_was_added():
 
 def test_no_source_shows_line_numbers():
     code = code_named("f")
-    text = LineRecords.from_snapshot([(code, 1, [line(2, 1, CUDA0, stats(K, K))])]).to_text()
+    text = made_up_records([(code, 1, [line(2, 1, CUDA0, stats(K, K))])]).to_text()
     assert text.splitlines()[-1] == "       1.00K          2.00M 1.00K    1    2"
 
 
@@ -323,7 +322,7 @@ def test_html_has_the_values_of_the_text():
 
 def test_bars_are_relative_to_the_column_s_largest_value_over_all_functions():
     f, g = code_named("f"), code_named("g", body="    return\n")
-    records = LineRecords.from_snapshot(
+    records = made_up_records(
         [
             (f, 1, [line(2, 9, CUDA0, stats(K, K, reserved=2 * M))]),
             (g, 1, [line(2, 1, CUDA0, stats(4 * K, -2 * K, reserved=2 * M))]),
@@ -360,7 +359,7 @@ def test_hostile_source_shows_as_text():
 
 def test_hostile_names_show_as_text():
     code = code_named("f")
-    records = LineRecords.from_snapshot([(code, 0, [])], names={id(code): "<img src=x>.f"})
+    records = made_up_records([(code, 0, [])], names={id(code): "<img src=x>.f"})
     html = RecordsDisplay(records)._repr_html_()
     assert "img" not in Page(html).tags
     assert "&lt;img src=x&gt;.f: never called" in html
@@ -372,7 +371,7 @@ def test_code_keeps_its_white_space_without_a_style_sheet():
 
 
 def test_html_says_why_a_table_is_empty_and_which_device_it_shows():
-    never = LineRecords.from_snapshot([(code_named("f"), 0, [])])
+    never = made_up_records([(code_named("f"), 0, [])])
     page = Page(RecordsDisplay(never)._repr_html_())
     assert page.rows == []
     assert "f: never called" in RecordsDisplay(never)._repr_html_()
@@ -405,3 +404,10 @@ def test_text_report_to_an_ascii_terminal(monkeypatch):
     write_text(sys.stdout, str(RecordsDisplay(records)))
     sys.stdout.flush()
     assert b"gr\\xf6\\xdfe = '\\u4e2d'\n" in raw.getvalue()
+
+
+def test_a_peak_that_others_raised_is_not_called_nothing():
+    rising = [line(9, 1, CPU, stats(1)), line(10, 1, CPU, stats(5 * K))]
+    text = records_from(TEXT, rising).to_text(device="cpu")
+    assert "no allocation was counted" not in text
+    assert "its lines allocated nothing: what raised the peak was allocated by other threads, or by other code" in text

@@ -86,12 +86,15 @@ def expected_rows(reference: ReferenceTracer) -> dict[Any, tuple[Any, ...]]:
 
 def counted_rows(profiler: LineProfiler) -> dict[Any, tuple[Any, ...]]:
     rows = {}
-    for code, _, lines in profiler._tracer.snapshot():
-        for line, hits, _, stats in lines:
+    for counted in profiler._tracer.snapshot():
+        for line in counted.lines:
             for device in range(DEVICES):
-                runs, active, allocated, reserved, _, _, _, *nets, gross, _, _, growth, _ = stats[1 + device]
-                later = [(s[0], s[2], s[3], s[4], s[5]) for s in History.of(growth).runs] if growth else []
-                rows[code, line, device] = (hits, runs, active, allocated, reserved, *nets, later)
+                stats = line.stats_by_slot[1 + device]
+                peaks = stats.active_peak_bytes, stats.allocated_peak_bytes, stats.reserved_peak_bytes
+                nets = stats.net_first_bytes, stats.net_sum_bytes, stats.net_max_bytes, stats.net_last_bytes
+                history = History.of(stats.growth)
+                later = [(s[0], s[2], s[3], s[4], s[5]) for s in history.runs] if history else []
+                rows[counted.code, line.line, device] = (line.hits, stats.runs, *peaks, *nets, later)
     return rows
 
 

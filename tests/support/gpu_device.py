@@ -46,3 +46,9 @@ def gpu(*, devices: int = 1) -> Callable[[Any], Any]:
         return pytest.mark.gpu(pytest.mark.skipif(reason is not None, reason=reason or "")(test))
 
     return mark
+
+
+def simulated() -> Any:
+    """Marks tests of programs on a simulated GPU of a size of their own."""
+    reason = "about a simulated GPU" if REAL else _reason_to_skip()
+    return [pytest.mark.simcuda, pytest.mark.skipif(reason is not None, reason=reason or "")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from made_up_snapshots import K, M, code_named, line, stats
+from made_up_snapshots import K, M, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
 from pytorch_memlab_c.line_profiler.records import LineRecords
@@ -31,7 +31,7 @@ def records_of(functions: dict[str, tuple[list[str], list[Any]]], **options: Any
     snapshot = [(codes[_last(name)], 3 if lines else 0, lines) for name, (_, lines) in functions.items()]
     sources = {id(codes[_last(name)]): (1, source) for name, (source, _) in functions.items()}
     names = {id(codes[_last(name)]): (name, "project.model") for name in functions}
-    return LineRecords.from_snapshot(snapshot, sources=sources, names=names, **options)
+    return made_up_records(snapshot, sources=sources, names=names, **options)
 
 
 def _plain(functions: dict[str, Any]) -> list[str]:
@@ -90,7 +90,7 @@ def whole() -> LineRecords:
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/project/work.py")
     kept = [(number, CUDA0, (number * M, M, 2 * M, M, K, K, K)) for number in range(2, len(HOSTILE) + 1)]
-    records = LineRecords.from_snapshot(
+    records = made_up_records(
         [(code, 3, lines)],
         sources={id(code): (1, HOSTILE)},
         names={id(code): ("work", "project.model")},

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from gpu_device import environment, gpu
-from made_up_snapshots import code_named, line, stats
+from made_up_snapshots import SavedCode, SavedLine, code_named, line, stats
+from made_up_snapshots import made_up_records as records_from_rows
 from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords, profile
@@ -234,7 +235,7 @@ def made_up_records():
     first = line(1, 0, 1, stats(9000, 0))
     second = line(2, 3, 1, stats(9000, 0))
     figures = (4096, 2048, 8192, 1024, 512, 0, 0)
-    return LineRecords.from_snapshot([(code, 1, [first, second])], saved=[(code, [(2, 1, figures)])])
+    return records_from_rows([(code, 1, [first, second])], saved=[SavedCode(code, [SavedLine(2, 1, *figures)])])
 
 
 def test_it_is_shown_in_text_html_json_and_columns():
@@ -251,7 +252,7 @@ def test_it_is_shown_in_text_html_json_and_columns():
 
 def test_columns_that_were_not_counted_are_told():
     code = code_named("forward")
-    records = LineRecords.from_snapshot([(code, 1, [line(2, 1, 1, stats())])])
+    records = records_from_rows([(code, 1, [line(2, 1, 1, stats())])])
     for ask in (lambda: records.to_dataframe(kind="saved"), lambda: records.to_dataframe(columns="saved.run")):
         with pytest.raises(ValueError, match=r"LineProfiler\(\.\.\., saved=True\)"):
             ask()
