@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "events/elf_got.h"
+#include "events/tensor_wrappers.h"
 #include "holders/thread_line.h"
 #include "saved/saved_tables.h"
 
-#define WORDS 12 /* of an object, looked at to find a pointer; the objects are larger */
+#define MOST_WRAPPERS 16 /* around one another; more are not looked into */
+#define WORDS 12         /* of an object, looked at to find a pointer; the objects are larger */
 
 enum { C10_CPU = 0, C10_CUDA = 1 };
 
@@ -73,6 +75,11 @@ bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count)
     return all;
 }
 
+bool pml_saved_events_learn_wrapper(const void *wrapper, const void *inside)
+{
+    return pml_tensor_wrappers_learn(wrapper, inside);
+}
+
 /* ---- what is saved ---- */
 
 /* The state begins with a std::stack: empty if its deque begins where it ends. */
@@ -95,11 +102,23 @@ static const struct pml_owner *waiting_line(bool backward)
     return owner && owner->kind == PML_OWNER_BACKWARD ? owner : NULL;
 }
 
-/* Tensors without memory of their own (undefined, sparse, meta, fake) have none to be kept. */
-static bool describe(const void *handle, struct pml_saved_tensor *tensor)
+/* The storage of a tensor or, where it stands for another one, of the innermost. NULL where there is none. */
+static const void *storage_of(const void *handle)
 {
     const void *impl = word(handle, 0);
-    const void *storage = impl ? word(impl, storage_at) : NULL;
+    for (int i = 0; impl && i < MOST_WRAPPERS; i++) {
+        const void *inside = pml_tensor_wrappers_inside(impl);
+        if (!inside)
+            return word(impl, storage_at);
+        impl = word(inside, 0);
+    }
+    return NULL;
+}
+
+/* Tensors without memory (undefined, sparse, meta, fake) have none to be kept. */
+static bool describe(const void *handle, struct pml_saved_tensor *tensor)
+{
+    const void *storage = storage_of(handle);
     if (!storage)
         return false;
     int8_t device[2];

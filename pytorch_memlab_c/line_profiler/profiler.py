@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
 from ..data.device_names import slot_name
+from ..data.saved_types import SAVED_UNSEEN
 from ..data.sources import Source, source_of
 from ..engine import allocator_stats, following
 from ..engine.saving import DECORATORS, new_group
@@ -230,7 +231,7 @@ class LineProfiler:
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():
-            notes.append("what autograd saves cannot be seen with this build of PyTorch, or on this platform")
+            notes.append(SAVED_UNSEEN)
         if view in ("cpu", "all") and not following.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
         return [*notes, *_device_notes(self._device), *_simulated_note(view)]
