@@ -15,7 +15,7 @@ from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
 from ..data.device_names import slot_name
 from ..data.saved_types import SAVED_UNSEEN
-from ..data.sources import Source, source_of
+from ..data.sources import Source, source_note, source_of
 from ..engine import allocator_stats, following
 from ..engine.saving import DECORATORS, new_group
 from ..engine.saving import follow as follow_saved
@@ -95,6 +95,7 @@ class LineProfiler:
         self._tracer = _native.Tracer(ids, runs, book.native, saved_group)
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
+        self._source_notes: dict[int, str] = {}
         self._hooks: list[Any] = []
 
     def add_function(self, function: Any) -> None:
@@ -107,8 +108,15 @@ class LineProfiler:
         cell will define. `source` is its first line's number and its lines, looked up if None."""
         if self._tracer.add_code(code, *callables.line_range(code)):
             self._names[id(code)] = (qualname, module)
-            self._sources[id(code)] = source_of(code) if source is None else source
+            self._sources[id(code)] = self._look_up_source(code, qualname, module) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
+
+    def _look_up_source(self, code: CodeType, qualname: str, module: str | None) -> Source | None:
+        source = source_of(code, module)
+        note = source_note(code, source)
+        if note is not None:
+            self._source_notes[id(code)] = f"{qualname}: {note}"
+        return source
 
     def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
         """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
@@ -234,7 +242,7 @@ class LineProfiler:
             notes.append(SAVED_UNSEEN)
         if view in ("cpu", "all") and not following.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
-        return [*notes, *_device_notes(self._device), *_simulated_note(view)]
+        return [*notes, *self._source_notes.values(), *_device_notes(self._device), *_simulated_note(view)]
 
 
 def _simulated_note(view: str | None) -> list[str]:
