@@ -1,6 +1,5 @@
-/* What is used at each event and line lies together, and what seldom happens out of its way: PyTorch's own work in
- * between takes the processor's caches, and each line of them that has to be fetched anew costs more than what is done
- * with it.
+/* Hot-path code and data are placed together, and rare code apart: between two events PyTorch's own work evicts the
+ * processor's caches, and each cache line that has to be fetched again costs more than the work done with it.
  */
 #ifndef PML_HOT_H
 #define PML_HOT_H

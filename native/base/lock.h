@@ -1,5 +1,5 @@
-/* A lock for short stretches: one atomic exchange to take it, a plain store to give it back. Who has to wait lets other
- * threads run first, and then sleeps for a while each time, so that a thread of a lower priority can go on.
+/* A lock for short critical sections: an atomic exchange acquires it, a plain store releases it. A waiting thread
+ * yields first, and then sleeps between attempts, so that a thread of lower priority can continue.
  */
 #ifndef PML_LOCK_H
 #define PML_LOCK_H

@@ -1,5 +1,5 @@
-/* A value over a run in a bounded number of points: each is the highest value of a stretch of events, and when all
- * points are used, each two become one. So the peak is always in it. No locks: the caller holds one.
+/* A value over a run in a bounded number of points: each is the maximum over a number of events, and when all points
+ * are used, pairs are merged. So the peak is always in it. No locks: the caller holds one.
  */
 #ifndef PML_SERIES_H
 #define PML_SERIES_H

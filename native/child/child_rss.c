@@ -154,7 +154,7 @@ static void wait_for_starter(pid_t starter)
         ;
 }
 
-/* All that the starter and the child have to tell: the child's id (0: there is none) and the step that failed. */
+/* Reads the reports of the starter and the child: the child's id (0: there is none) and the step that failed. */
 static pid_t read_reports(int fd, struct pml_start_report *failure)
 {
     struct pml_start_report message;

@@ -63,7 +63,7 @@ static void unblock_signals(const char *blocked)
     sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* Returns only if none could be executed: the errno that tells most. */
+/* Returns only if none could be executed: the most specific errno. */
 static int execute(char *const candidate[], int count, char *const command[])
 {
     int error = 0;

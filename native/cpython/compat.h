@@ -25,6 +25,19 @@ static inline PyObject *pml_compat_trace_object(const PyThreadState *thread)
     return thread->c_traceobj;
 }
 
+/* Whether each round of a comprehension is a line event of the frame around, as those of a loop on one line are. */
+#define PML_COMPAT_INLINES_COMPREHENSIONS (PY_VERSION_HEX >= 0x030C0000)
+
+/* Where a frame stands in its bytecode. */
+static inline int pml_compat_offset(PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLasti(frame);
+#else
+    return frame->f_lasti;
+#endif
+}
+
 /* Whether the interpreter itself must visit the objects that its collector keeps (gc_lists.c does it before 3.14). */
 #if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED)
 #define PML_GC_VISITS 1

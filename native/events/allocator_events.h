@@ -1,5 +1,5 @@
 /* Live events of PyTorch's allocators, without its headers and without linking to it: the calls that its libraries
- * make through their GOT are led through functions here, which tell the meter and then call on.
+ * make through their GOT are redirected to functions here, which count the event and then call the original.
  */
 #ifndef PML_ALLOCATOR_EVENTS_H
 #define PML_ALLOCATOR_EVENTS_H

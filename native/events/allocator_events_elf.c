@@ -2,7 +2,7 @@
  *
  * Threads: each function here runs on whatever thread allocates or frees, with or without the GIL; those for
  * accelerators with the device allocator's lock held. They use atomics, thread-local data and leaf locks only.
- * Order: a free is told to the meter before the memory is given back, as another thread may get it at once.
+ * Order: a free is counted before the memory is given back, as another thread may get it at once.
  */
 #include "events/allocator_events.h"
 
@@ -11,24 +11,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "meter/cpu_blocks.h"
-#include "events/elf_got.h"
+#include "elf/elf_got.h"
+#include "events/torch_abi.h"
 #include "holders/failures.h"
 #include "holders/ledger.h"
+#include "meter/cpu_blocks.h"
 #include "meter/meter.h"
 #include "meter/stream_pending.h"
 #include "saved/saved_tables.h"
 
-/* c10::Device: two bytes, passed by value in one register on x86-64 and AArch64. */
-struct c10_device {
-    int8_t type;
-    int8_t index;
-};
-
-enum { C10_CUDA = 1 };
-
-typedef void report_function(void *, int64_t, size_t, size_t, struct c10_device);
-typedef void report_failure_function(int64_t, size_t, size_t, struct c10_device);
 typedef int memory_info_function(size_t *, size_t *);
 typedef int memalign_function(void **, size_t, size_t);
 typedef void free_function(void *);
@@ -37,8 +28,8 @@ typedef int event_stream_flags_function(void *, void *, unsigned);
 typedef int one_pointer_function(void *);
 typedef int no_argument_function(void);
 
-PML_READ_MOSTLY static report_function *original_report;
-static report_failure_function *original_report_failure;
+PML_READ_MOSTLY static pml_torch_report *original_report;
+static pml_torch_report_out_of_memory *original_report_failure;
 static memory_info_function *original_memory_info;
 static memalign_function *original_memalign;
 static free_function *original_free;
@@ -54,10 +45,10 @@ static _Atomic bool released;
 PML_READ_MOSTLY static _Atomic bool following = true;
 
 /* The meter's slot of a device, or -1 for one that it does not count. */
-static int slot_of(struct c10_device device)
+static int slot_of(struct pml_torch_device device)
 {
     int slot = 1 + device.index;
-    return device.type == C10_CUDA && device.index >= 0 && slot < PML_MAX_DEVICES ? slot : -1;
+    return device.type == PML_TORCH_DEVICE_CUDA && device.index >= 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
 static bool saved_is_followed(void)
@@ -73,7 +64,8 @@ PML_COLD static void saved_event(int slot, const void *pointer, int64_t size)
         pml_saved_tables_freed(pointer);
 }
 
-PML_HOT static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved, struct c10_device device)
+PML_HOT static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved,
+                              struct pml_torch_device device)
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
@@ -84,7 +76,7 @@ PML_HOT static void on_report(void *pointer, int64_t size, size_t allocated, siz
 }
 
 /* The allocation failed, after all that the allocator can do about it. */
-static void on_report_failure(int64_t size, size_t allocated, size_t reserved, struct c10_device device)
+static void on_report_failure(int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device)
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))
@@ -240,32 +232,31 @@ static bool patch(const char *library, const char *symbol, void *replacement, vo
 static int install_cpu(void)
 {
     /* `free` first: it only counts what was entered. */
-    if (patch("libc10.so", "free", on_free, &original_free) &&
-        patch("libc10.so", "posix_memalign", on_memalign, &original_memalign))
+    if (patch(PML_TORCH_C10, PML_LIBC_FREE, on_free, &original_free) &&
+        patch(PML_TORCH_C10, PML_LIBC_MEMALIGN, on_memalign, &original_memalign))
         return PML_EVENTS_CPU;
     return 0;
 }
 
 static int install_accelerator(void)
 {
-    const char *symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
-    bool there = patch("libc10_cuda.so", symbol, on_report, &original_report);
-    patch("libc10_cuda.so", "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", on_report_failure,
-          &original_report_failure);
-    patch("libc10_cuda.so", "cudaMemGetInfo", on_memory_info, &original_memory_info);
+    const char *library = PML_TORCH_C10_CUDA;
+    bool there = patch(library, PML_TORCH_REPORT, on_report, &original_report);
+    patch(library, PML_TORCH_REPORT_OUT_OF_MEMORY, on_report_failure, &original_report_failure);
+    patch(library, PML_CUDA_MEMORY_INFO, on_memory_info, &original_memory_info);
     return there ? PML_EVENTS_ACCELERATOR : 0;
 }
 
 static int install_streams(void)
 {
-    const char *library = "libc10_cuda.so";
-    bool done = patch(library, "cudaEventQuery", on_query, &original_query);
-    done &= patch(library, "cudaEventSynchronize", on_synchronize, &original_synchronize);
-    bool recorded = patch(library, "cudaEventRecord", on_record, &original_record);
-    recorded |= patch(library, "cudaEventRecordWithFlags", on_record_flags, &original_record_flags);
-    patch(library, "cudaFree", on_device_free, &original_device_free);
-    patch(library, "cudaStreamSynchronize", on_stream_synchronize, &original_stream_synchronize);
-    patch(library, "cudaDeviceSynchronize", on_device_synchronize, &original_device_synchronize);
+    const char *library = PML_TORCH_C10_CUDA;
+    bool done = patch(library, PML_CUDA_EVENT_QUERY, on_query, &original_query);
+    done &= patch(library, PML_CUDA_EVENT_SYNCHRONIZE, on_synchronize, &original_synchronize);
+    bool recorded = patch(library, PML_CUDA_EVENT_RECORD, on_record, &original_record);
+    recorded |= patch(library, PML_CUDA_EVENT_RECORD_WITH_FLAGS, on_record_flags, &original_record_flags);
+    patch(library, PML_CUDA_FREE, on_device_free, &original_device_free);
+    patch(library, PML_CUDA_STREAM_SYNCHRONIZE, on_stream_synchronize, &original_stream_synchronize);
+    patch(library, PML_CUDA_DEVICE_SYNCHRONIZE, on_device_synchronize, &original_device_synchronize);
     return done && recorded ? PML_EVENTS_STREAMS : 0;
 }
 

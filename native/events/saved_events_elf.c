@@ -6,59 +6,41 @@
 #include "events/saved_events.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
-#include "events/elf_got.h"
+#include "elf/elf_got.h"
 #include "events/tensor_wrappers.h"
+#include "events/torch_abi.h"
 #include "holders/thread_line.h"
 #include "saved/saved_tables.h"
 
 #define MOST_WRAPPERS 16 /* around one another; more are not looked into */
-#define WORDS 12         /* of an object, looked at to find a pointer; the objects are larger */
 
-enum { C10_CPU = 0, C10_CUDA = 1 };
-
-typedef void constructor(void *self, const void *tensor, bool is_output, bool is_inplace_on_view);
-typedef const void *state_function(void);
-typedef int task_function(void);
-
-static constructor *original_saved;
-static constructor *original_saved_optional;
-static constructor *original_saved_older;
-static state_function *hooks_state;
-static task_function *graph_task;
+static pml_torch_saved *original_saved;
+static pml_torch_saved *original_saved_optional;
+static pml_torch_saved *original_saved_c10_optional;
+static pml_torch_saved_hooks_state *hooks_state;
+static pml_torch_graph_task *graph_task;
 /* Offsets in words: of the storage in a tensor, of memory and size in a storage. 0: not known. */
 static size_t storage_at, memory_at, bytes_at;
 
 /* ---- where things are ---- */
 
-static const void *word(const void *object, size_t at)
-{
-    return ((const void *const *)object)[at];
-}
-
 static size_t look_for(const void *object, const void *value)
 {
-    for (size_t i = 1; i < WORDS; i++)
-        if (word(object, i) == value)
+    for (size_t i = 1; i < PML_TORCH_WORDS_SEARCHED; i++)
+        if (pml_torch_abi_word(object, i) == value)
             return i;
     return 0;
 }
 
-/* The device follows the memory's pointer, its context and its deleter: two bytes, type and index. */
-static void read_device(const void *storage, int8_t device[2])
-{
-    memcpy(device, (const char *)storage + (memory_at + 3) * sizeof(void *), 2);
-}
-
 static bool agrees(const struct pml_saved_sample *sample)
 {
-    int8_t device[2];
-    if (word(sample->tensor, storage_at) != sample->storage || word(sample->storage, memory_at) != sample->memory)
+    const void *storage = pml_torch_abi_word(sample->tensor, storage_at);
+    if (storage != sample->storage || pml_torch_abi_word(storage, memory_at) != sample->memory)
         return false;
-    read_device(sample->storage, device);
-    return (int64_t)(intptr_t)word(sample->storage, bytes_at) == sample->bytes && device[0] == C10_CPU &&
-           (device[1] == 0 || device[1] == -1);
+    struct pml_torch_device device = pml_torch_abi_storage_device(storage, memory_at);
+    return (int64_t)(intptr_t)pml_torch_abi_word(storage, bytes_at) == sample->bytes &&
+           device.type == PML_TORCH_DEVICE_CPU && (device.index == 0 || device.index == -1);
 }
 
 bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count)
@@ -82,18 +64,18 @@ bool pml_saved_events_learn_wrapper(const void *wrapper, const void *inside)
 
 /* ---- what is saved ---- */
 
-/* The state begins with a std::stack: empty if its deque begins where it ends. */
 bool pml_saved_events_hooks_are_set(void)
 {
     const void *state = hooks_state ? hooks_state() : NULL;
-    return state && word(state, 2) != word(state, 6);
+    return state && pml_torch_abi_saved_hooks_are_set(state);
 }
 
-static int slot_of(const int8_t device[2])
+static int slot_of(struct pml_torch_device device)
 {
-    if (device[0] == C10_CPU)
+    if (device.type == PML_TORCH_DEVICE_CPU)
         return PML_CPU;
-    return device[0] == C10_CUDA && device[1] >= 0 && 1 + device[1] < PML_MAX_DEVICES ? 1 + device[1] : -1;
+    int slot = 1 + device.index;
+    return device.type == PML_TORCH_DEVICE_CUDA && slot > 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
 static const struct pml_owner *waiting_line(bool backward)
@@ -105,12 +87,12 @@ static const struct pml_owner *waiting_line(bool backward)
 /* The storage of a tensor or, where it stands for another one, of the innermost. NULL where there is none. */
 static const void *storage_of(const void *handle)
 {
-    const void *impl = word(handle, 0);
+    const void *impl = pml_torch_abi_tensor_impl(handle);
     for (int i = 0; impl && i < MOST_WRAPPERS; i++) {
         const void *inside = pml_tensor_wrappers_inside(impl);
         if (!inside)
-            return word(impl, storage_at);
-        impl = word(inside, 0);
+            return pml_torch_abi_word(impl, storage_at);
+        impl = pml_torch_abi_tensor_impl(inside);
     }
     return NULL;
 }
@@ -121,13 +103,11 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
     const void *storage = storage_of(handle);
     if (!storage)
         return false;
-    int8_t device[2];
-    read_device(storage, device);
-    int slot = slot_of(device);
+    int slot = slot_of(pml_torch_abi_storage_device(storage, memory_at));
     bool backward = graph_task() >= 0;
     *tensor = (struct pml_saved_tensor){
-        .storage = word(storage, memory_at),
-        .bytes = (int64_t)(intptr_t)word(storage, bytes_at),
+        .storage = pml_torch_abi_word(storage, memory_at),
+        .bytes = (int64_t)(intptr_t)pml_torch_abi_word(storage, bytes_at),
         .device = slot,
         .hooked = pml_saved_events_hooks_are_set(),
         .backward = backward,
@@ -144,6 +124,12 @@ static void note(const void *handle)
         pml_saved_tables_note(&tensor);
 }
 
+static void note_optional(const void *handle)
+{
+    if (handle)
+        note(handle);
+}
+
 /* The constructor may throw: nothing of this function is left on the stack by then. */
 static void on_saved(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
 {
@@ -151,20 +137,16 @@ static void on_saved(void *self, const void *tensor, bool is_output, bool is_inp
     original_saved(self, tensor, is_output, is_inplace_on_view);
 }
 
-/* An optional tensor: the tensor, then whether it is there. */
 static void on_saved_optional(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
 {
-    if (((const bool *)tensor)[sizeof(void *)])
-        note(tensor);
+    note_optional(pml_torch_abi_optional_tensor(tensor));
     original_saved_optional(self, tensor, is_output, is_inplace_on_view);
 }
 
-/* The optional of older versions, c10's own: whether it is there, then the tensor. */
-static void on_saved_older(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
+static void on_saved_c10_optional(void *self, const void *tensor, bool is_output, bool is_inplace_on_view)
 {
-    if (*(const bool *)tensor)
-        note((const void *const *)tensor + 1);
-    original_saved_older(self, tensor, is_output, is_inplace_on_view);
+    note_optional(pml_torch_abi_c10_optional_tensor(tensor));
+    original_saved_c10_optional(self, tensor, is_output, is_inplace_on_view);
 }
 
 /* ---- installing ---- */
@@ -179,35 +161,33 @@ static void *find(const char *library, const char *symbol)
     return function;
 }
 
-static int patch(const char *library, const char *symbol, constructor *replacement, constructor **original)
+static int patch(const char *library, const char *symbol, pml_torch_saved *replacement, pml_torch_saved **original)
 {
-    void *function = find("libtorch_cpu.so", symbol);
+    void *function = find(PML_TORCH_CPU, symbol);
     void *last;
     if (!function)
         return 0;
-    *original = (constructor *)function;
+    *original = (pml_torch_saved *)function;
     return pml_elf_got_patch_known(library, symbol, function, (void *)replacement, &last);
 }
 
 static int patch_all(const char *library)
 {
-    int slots = patch(library, "_ZN5torch8autograd13SavedVariableC1ERKN2at6TensorEbb", on_saved, &original_saved);
-    patch(library, "_ZN5torch8autograd13SavedVariableC1ERKSt8optionalIN2at6TensorEEbb", on_saved_optional,
-          &original_saved_optional);
-    patch(library, "_ZN5torch8autograd13SavedVariableC1ERKN3c108optionalIN2at6TensorEEEbb", on_saved_older,
-          &original_saved_older);
+    int slots = patch(library, PML_TORCH_SAVED, on_saved, &original_saved);
+    patch(library, PML_TORCH_SAVED_OPTIONAL, on_saved_optional, &original_saved_optional);
+    patch(library, PML_TORCH_SAVED_C10_OPTIONAL, on_saved_c10_optional, &original_saved_c10_optional);
     return slots;
 }
 
 bool pml_saved_events_install(void)
 {
-    const char *library = "libtorch_cpu.so";
-    hooks_state = (state_function *)find(library, "_ZN2at23SavedTensorDefaultHooks13get_tls_stateEv");
-    graph_task = (task_function *)find(library, "_ZN5torch8autograd25get_current_graph_task_idEv");
+    const char *library = PML_TORCH_CPU;
+    hooks_state = (pml_torch_saved_hooks_state *)find(library, PML_TORCH_SAVED_HOOKS_STATE);
+    graph_task = (pml_torch_graph_task *)find(library, PML_TORCH_GRAPH_TASK);
     if (!storage_at || !hooks_state || !graph_task)
         return false;
     int slots = patch_all(library);
-    patch_all("libtorch_python.so");
-    patch_all("libtorch_cuda.so");
+    patch_all(PML_TORCH_PYTHON);
+    patch_all(PML_TORCH_CUDA);
     return slots > 0;
 }

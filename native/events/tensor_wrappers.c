@@ -3,8 +3,9 @@
 
 #include <stddef.h>
 
+#include "events/torch_abi.h"
+
 #define MOST_KINDS 8
-#define WORDS 24 /* looked at in a wrapper, which is larger */
 
 static struct kind {
     const void *functions;
@@ -12,15 +13,10 @@ static struct kind {
 } kinds[MOST_KINDS];
 static int known;
 
-static const void *word(const void *object, size_t at)
-{
-    return ((const void *const *)object)[at];
-}
-
 static const struct kind *kind_of(const void *tensor)
 {
     for (int i = 0; i < known; i++)
-        if (kinds[i].functions == word(tensor, 0))
+        if (kinds[i].functions == pml_torch_abi_word(tensor, 0))
             return &kinds[i];
     return NULL;
 }
@@ -29,10 +25,10 @@ bool pml_tensor_wrappers_learn(const void *wrapper, const void *inside)
 {
     const struct kind *kind = kind_of(wrapper);
     if (kind)
-        return word(wrapper, kind->inside_at) == inside;
-    for (size_t at = 1; at < WORDS && known < MOST_KINDS; at++)
-        if (word(wrapper, at) == inside) {
-            kinds[known++] = (struct kind){word(wrapper, 0), at};
+        return pml_torch_abi_word(wrapper, kind->inside_at) == inside;
+    for (size_t at = 1; at < PML_TORCH_WRAPPER_WORDS_SEARCHED && known < MOST_KINDS; at++)
+        if (pml_torch_abi_word(wrapper, at) == inside) {
+            kinds[known++] = (struct kind){pml_torch_abi_word(wrapper, 0), at};
             return true;
         }
     return false;

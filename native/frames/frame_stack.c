@@ -51,7 +51,9 @@ struct pml_frame *pml_frame_stack_push(struct pml_frame_stack *stack, const void
     pml_window_link(&frame->window);
     stack->depth++;
     pml_frame_stack_enter_thread(stack);
-    frame->window.epoch = outer ? outer->window.epoch : pml_moment_next();
+    frame->window.call = frame->window.pass = pml_moment_next();
+    frame->offset = -1;
+    frame->window.epoch = outer ? outer->window.epoch : frame->window.call;
     if (!stack->thread_line)
         stack->thread_line = pml_thread_line_retain();
     frame->id = id;
@@ -61,7 +63,6 @@ struct pml_frame *pml_frame_stack_push(struct pml_frame_stack *stack, const void
     frame->owner = NULL;
     frame->thread_line = stack->thread_line;
     frame->raised = false;
-    frame->outermost = !outer;
     return frame;
 }
 

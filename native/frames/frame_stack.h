@@ -14,11 +14,11 @@ struct pml_frame {
     const void *id;
     struct pml_code *code;
     int line;
-    uint64_t segment; /* `pml_moment` when the open segment began */
-    bool outermost;
+    uint64_t segment;                    /* `pml_moment` when the open segment began */
+    int offset;                          /* in the bytecode, of the last line event */
     bool raised;                         /* the last event was an exception */
     bool sampled;                        /* statistics are read at both ends of the open segment */
-    bool entered;                        /* it stands on its first line, and no line of it has run yet */
+    bool entered;                        /* it is on its first line, and no line of it has run yet */
     uint64_t opened;                     /* `pml_recorders_starts` when the segment began */
     uint64_t version;                    /* `pml_codes_version` when the next three were looked up */
     uint64_t groups;                     /* the pictures that it counts for */

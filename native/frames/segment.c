@@ -8,8 +8,6 @@
 #include "holders/thread_line.h"
 
 PML_READ_MOSTLY int pml_segment_target_device = 1; /* cuda:0 */
-int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
-int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
 
 bool pml_segment_wants_sample(const struct pml_code *code, int line)
 {
@@ -29,7 +27,7 @@ PML_COLD static void lose_sample(const struct pml_code *code)
             code->subscriber[i]->recorder->failed = true;
 }
 
-/* The window's statistics columns begin anew. What they had belongs to the frame around as well: the reading that was
+/* The window's statistics columns restart. What they had belongs to the frame around as well: the reading that was
  * made for this segment's beginning reached this window alone. */
 PML_COLD static bool begin_columns(struct pml_window *window, struct pml_frame *outer)
 {
@@ -82,11 +80,15 @@ static void own_line(struct pml_frame *frame, const struct pml_frame *outer)
 }
 
 /* What the line holds itself as it begins; only where pictures are taken is it known (ledger.h). */
-static void read_live(struct pml_frame *frame)
+static void read_held(struct pml_frame *frame)
 {
-    const struct pml_owner *owner = frame->groups ? frame->owner : NULL;
-    for (int d = 0; d < frame->window.devices; d++)
-        frame->window.span[d].live = owner && pml_meter_used(d) ? pml_ledger_begin_line(d, owner) : -1;
+    struct pml_owner *owner = frame->groups ? pml_owners_of_line(frame->code, frame->line) : NULL;
+    for (int d = 0; d < frame->window.devices; d++) {
+        struct pml_span *span = &frame->window.span[d];
+        span->held = -1;
+        if (owner && pml_meter_used(d))
+            pml_ledger_begin_line(d, owner, frame->code->since, &span->held, &span->old);
+    }
 }
 
 /* The window has begun; `changed`: from other levels than before. */
@@ -106,7 +108,7 @@ PML_HOT static void begin(struct pml_frame *frame, int line, bool sampled, struc
     if (sampled && !tracked)
         lose_sample(frame->code);
     own_line(frame, outer);
-    read_live(frame);
+    read_held(frame);
 }
 
 void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
@@ -125,22 +127,10 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
         recorder->failed = true;
 }
 
-/* At the end of an outermost call, what was freed until then: did it give back what its lines kept? */
-static void note_freed(const struct pml_window *window)
-{
-    for (int d = 0; d < window->devices; d++) {
-        const struct pml_levels *end = pml_window_span_end(&window->span[d]);
-        pml_segment_freed_at_end[d] = end->gross - end->level[PML_ALLOCATED];
-        pml_segment_gross_at_end[d] = end->gross;
-    }
-}
-
 /* For all profilers, or for one (`only`). */
 PML_HOT static void record(struct pml_frame *frame, const struct pml_recorder *only)
 {
     pml_window_read_end(&frame->window);
-    if (frame->outermost && !only)
-        note_freed(&frame->window);
     for (int i = 0; i < frame->code->subscribers; i++) {
         struct pml_subscriber *sub = frame->code->subscriber[i];
         if (counts(sub->recorder, frame) && (!only || sub->recorder == only))

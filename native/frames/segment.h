@@ -8,9 +8,6 @@
 
 /* The device that a segment is charged to when it ends. */
 extern int pml_segment_target_device;
-/* Bytes freed and allocated on each device by the end of the last segment of an outermost profiled call. */
-extern int64_t pml_segment_freed_at_end[PML_MAX_DEVICES];
-extern int64_t pml_segment_gross_at_end[PML_MAX_DEVICES];
 
 /* True if some profiler wants statistics for the next segment of this line. */
 bool pml_segment_wants_sample(const struct pml_code *code, int line);
@@ -21,7 +18,7 @@ void pml_segment_open(struct pml_frame *frame, int line, bool sampled, struct pm
 void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer);
 /* Record the open segment. The frame keeps its window. */
 void pml_segment_close(struct pml_frame *frame);
-/* Which profilers record has changed: which pictures the frame counts for anew. */
+/* Which profilers record has changed: look up again which pictures the frame counts for. */
 void pml_segment_recount(struct pml_frame *frame);
 void pml_segment_hit(const struct pml_frame *frame);
 /* Record what is open in every frame of a stack for a profiler that stops now. */

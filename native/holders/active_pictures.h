@@ -1,7 +1,7 @@
-/* The gallery: all pictures that are being taken, each in the place of its group's bit.
+/* All pictures that are being taken, each at the index of its group's bit.
  *
- * Threads: with the GIL pictures come, and with all devices locked too (ledger.h) they go; who has locked one may look
- * at all.
+ * Threads: adding a picture needs the GIL; removing it needs the GIL and every device lock (ledger.h); reading needs
+ * any one device lock.
  */
 #ifndef PML_ACTIVE_PICTURES_H
 #define PML_ACTIVE_PICTURES_H

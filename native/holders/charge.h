@@ -1,5 +1,5 @@
 /* Charging: the owner of the line that a frame runs, found or made. Needs the GIL, and takes the locks of all devices
- * where an owner is used again or goes away.
+ * where an owner is reused or freed.
  */
 #ifndef PML_CHARGE_H
 #define PML_CHARGE_H

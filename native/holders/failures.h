@@ -26,7 +26,7 @@ struct pml_failure {
 /* An allocation failed for good. -1 for totals that the meter knows best. All active pictures take it, also while none
  * of their functions runs. */
 void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t reserved);
-/* What the device told this thread last about its memory; the next failure takes it. */
+/* What the device last reported to this thread about its memory; the next failure uses it. */
 void pml_failures_note_capacity(int64_t unused, int64_t total);
 
 int pml_failures_count(const struct pml_peak_picture *picture);

@@ -24,7 +24,10 @@ static struct device devices[PML_MAX_DEVICES] = {
 
 PML_READ_MOSTLY static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
 PML_READ_MOSTLY static _Atomic bool following = true;
-PML_READ_MOSTLY static _Atomic bool ending; /* a profiled function ends: what it held goes */
+PML_READ_MOSTLY static _Atomic int phase; /* enum pml_phase */
+static _Atomic(const void *) ender;       /* the thread whose function ends */
+static _Thread_local char this_thread;
+static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
 
 bool pml_ledger_idle(void)
 {
@@ -48,11 +51,43 @@ static inline void prepare(int device, struct pml_owner_bytes *owner_bytes)
         publish(device, owner_bytes);
 }
 
+/* What goes only because a function has ended, or after all of them have, was kept as long as it could be. */
+PML_COLD static void free_at_end(struct pml_owner_bytes *owner_bytes, int64_t size, int now)
+{
+    if (now == PML_ENDING) {
+        int64_t own = -(int64_t)(atomic_load_explicit(&ender, memory_order_relaxed) == &this_thread);
+        pml_numbers_add_unshared(&owner_bytes->ended, size & own);
+        return;
+    }
+    if (owner_bytes->after_watch != watches)
+        owner_bytes->after = 0;
+    owner_bytes->after_watch = watches;
+    owner_bytes->after += size;
+}
+
 static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
 {
     pml_numbers_add_unshared(&owner_bytes->live, -size);
-    if (atomic_load_explicit(&ending, memory_order_relaxed))
-        pml_numbers_add_unshared(&owner_bytes->ended, size);
+    int now = atomic_load_explicit(&phase, memory_order_relaxed);
+    if (now != PML_RUNNING)
+        free_at_end(owner_bytes, size, now);
+}
+
+/* Of what the line made in its last run that allocated; `size` is negative for what goes. */
+static inline void count_young(struct pml_owner_bytes *owner_bytes, int64_t size, uint64_t run)
+{
+    int64_t counted = -(int64_t)(run == atomic_load_explicit(&owner_bytes->young_run, memory_order_relaxed));
+    pml_numbers_add_unshared(&owner_bytes->young, size & counted);
+}
+
+static inline uint64_t begin_young(struct pml_owner_bytes *owner_bytes, int64_t size)
+{
+    uint64_t run = atomic_load_explicit(&owner_bytes->run, memory_order_relaxed) + 1; /* from 1 */
+    int64_t same = -(int64_t)(run == atomic_load_explicit(&owner_bytes->young_run, memory_order_relaxed));
+    int64_t young = atomic_load_explicit(&owner_bytes->young, memory_order_relaxed) & same;
+    atomic_store_explicit(&owner_bytes->young, young + size, memory_order_relaxed);
+    atomic_store_explicit(&owner_bytes->young_run, run, memory_order_relaxed);
+    return run;
 }
 
 /* Bytes of blocks that are not in the table any more. */
@@ -81,7 +116,7 @@ static inline void update_owned_bit(int device)
     pml_owned_blocks_give_back_room(&devices[device].blocks);
 }
 
-/* There is no room for the owner's block. What is to be charged in its place: nobody; NULL where nobody has a block. */
+/* There is no room for the owner's block: nobody is charged instead; NULL where no block has an owner. */
 PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
                                                    struct pml_owner_bytes *owner_bytes)
 {
@@ -102,8 +137,8 @@ static inline struct pml_owner_bytes *ready(int device, struct pml_owner *owner)
                                                                              : make_ready(device, owner, owner_bytes);
 }
 
-/* From now on the owner has the block, and whoever had one there has it no more; a block that is freed is nobody's.
- * Written without branches on what comes: no processor can foresee it. */
+/* Assigns the block to the owner, replacing any previous owner at that address; a freed block belongs to nobody.
+ * Without branches on the kind of event, which no processor can predict. */
 static inline void count_block(int device, const void *pointer, int64_t size, struct pml_owner *owner)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
@@ -118,8 +153,10 @@ static inline void count_block(int device, const void *pointer, int64_t size, st
     prepare(device, before);
     prepare(device, owner_bytes);
     free_bytes(before, block->size);
+    count_young(before, -block->size, block->run);
     pml_numbers_add_unshared(&owner_bytes->live, kept);
-    pml_owned_blocks_set(blocks, block, pointer, kept, owner_bytes);
+    uint64_t run = kept ? begin_young(owner_bytes, kept) : 0;
+    pml_owned_blocks_set(blocks, block, pointer, kept, owner_bytes, run);
 }
 
 /* A value of the device, for the pictures of these groups. */
@@ -159,7 +196,8 @@ static void freed_on_streams(int device, const void *pointer, int64_t size)
         return;
     if (!(waits && block->size == size))
         release(device, block->owner_bytes, block->size);
-    pml_owned_blocks_set(blocks, block, pointer, 0, block->owner_bytes);
+    count_young(block->owner_bytes, -block->size, block->run);
+    pml_owned_blocks_set(blocks, block, pointer, 0, block->owner_bytes, 0);
     update_owned_bit(device);
 }
 
@@ -255,7 +293,7 @@ PML_HOT void pml_ledger_fold(void)
         }
 }
 
-/* Blocks may wait for streams, and which is told to this thread alone. */
+/* Blocks may wait for streams, and only this thread knows which. */
 PML_COLD static void count_now(int device, const struct pml_report *report)
 {
     pml_ledger_lock(device);
@@ -306,43 +344,79 @@ static struct pml_owner_bytes *owner_bytes_of(int device, const struct pml_owner
     return index >= 0 ? pml_owner_bytes_of(device, index) : NULL;
 }
 
-int64_t pml_ledger_begin_line(int device, const struct pml_owner *owner)
+/* The owner's line begins once more: what was made until now is no more of its last run. */
+static void begin_run(struct pml_owner_bytes *owner_bytes, int64_t *live, int64_t *old)
 {
+    uint64_t run = atomic_load_explicit(&owner_bytes->run, memory_order_relaxed) + 1;
+    uint64_t young_run = atomic_load_explicit(&owner_bytes->young_run, memory_order_relaxed);
+    atomic_store_explicit(&owner_bytes->run, run, memory_order_relaxed);
+    owner_bytes->ended_before = atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed);
+    if (!young_run)
+        return;
+    int64_t bytes = pml_owner_bytes_live(owner_bytes);
+    int64_t young = young_run == run ? atomic_load_explicit(&owner_bytes->young, memory_order_relaxed) : 0;
+    *old += bytes - young;
+    *live = (*live < 0 ? 0 : *live) + bytes;
+}
+
+PML_HOT void pml_ledger_begin_line(int device, struct pml_owner *owner, uint64_t since, int64_t *live, int64_t *old)
+{
+    *live = -1;
+    *old = 0;
     if (!followed(device))
-        return -1;
-    struct pml_owner_bytes *owner_bytes = owner_bytes_of(device, owner);
-    if (owner_bytes)
-        owner_bytes->ended_before = atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed);
-    return pml_owner_bytes_live(owner_bytes);
-}
-
-static int64_t ended_since(const struct pml_owner_bytes *owner_bytes)
-{
-    return owner_bytes ? atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed) - owner_bytes->ended_before
-                       : 0;
-}
-
-void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended)
-{
-    unsigned i = code ? (unsigned)line - (unsigned)code->owner_line : 0;
-    const struct pml_owner *owner = code && i < (unsigned)code->owners ? code->owner[i] : NULL;
-    *live = followed(device) ? 0 : -1;
-    *ended = 0;
-    pml_ledger_lock(device);
-    for (; owner && *live >= 0; owner = owner->next) {
-        const struct pml_owner_bytes *owner_bytes = owner_bytes_of(device, owner);
-        *live += pml_owner_bytes_live(owner_bytes);
-        *ended += ended_since(owner_bytes);
+        return;
+    for (; owner; owner = owner->next) {
+        if (owner->born < since)
+            continue;
+        const struct pml_owner *backward = atomic_load_explicit(&owner->in_backward, memory_order_acquire);
+        struct pml_owner_bytes *own = owner_bytes_of(device, owner),
+                               *late = backward ? owner_bytes_of(device, backward) : NULL;
+        if (own)
+            begin_run(own, live, old);
+        if (late)
+            begin_run(late, live, old);
     }
+}
+
+/* What has gone since the line last began, but was kept as long as it could be. */
+static int64_t gone_at_end(const struct pml_owner_bytes *owner_bytes)
+{
+    int64_t ended = atomic_load_explicit(&owner_bytes->ended, memory_order_relaxed) - owner_bytes->ended_before;
+    return ended + (owner_bytes->after_watch == watches ? owner_bytes->after : 0);
+}
+
+static void add_end(int device, const struct pml_owner *owner, int64_t *live, int64_t *end)
+{
+    const struct pml_owner_bytes *owner_bytes = owner ? owner_bytes_of(device, owner) : NULL;
+    if (!owner_bytes)
+        return;
+    *live += pml_owner_bytes_live(owner_bytes);
+    *end += pml_owner_bytes_live(owner_bytes) + gone_at_end(owner_bytes);
+}
+
+void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *end)
+{
+    *live = *end = 0;
+    pml_ledger_lock(device);
+    for (const struct pml_owner *owner = code ? pml_owners_of_line(code, line) : NULL; owner; owner = owner->next)
+        if (owner->born >= code->since) {
+            add_end(device, owner, live, end);
+            add_end(device, owner->in_backward, live, end);
+        }
     pml_ledger_unlock(device);
 }
 
-void pml_ledger_set_ending(bool now)
+PML_HOT void pml_ledger_set_phase(enum pml_phase now)
 {
-    if (atomic_load_explicit(&ending, memory_order_relaxed) == now)
+    int before = atomic_load_explicit(&phase, memory_order_relaxed);
+    if (now == PML_ENDING)
+        atomic_store_explicit(&ender, &this_thread, memory_order_relaxed);
+    if (before == (int)now)
         return;
     pml_ledger_catch_up();
-    atomic_store_explicit(&ending, now, memory_order_relaxed);
+    if (before == PML_UNWATCHED)
+        watches++;
+    atomic_store_explicit(&phase, now, memory_order_relaxed);
 }
 
 void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value)
@@ -393,6 +467,8 @@ static void drop_blocks(int device)
         struct pml_owner_bytes *owner_bytes = pml_owner_bytes_of(device, i);
         if (pml_owner_bytes_live(owner_bytes))
             release(device, owner_bytes, owner_bytes->live);
+        if (owner_bytes)
+            owner_bytes->young = 0;
     }
 }
 
@@ -430,7 +506,7 @@ void pml_ledger_lock_all(void)
     for (int d = 0; d < PML_MAX_DEVICES; d++)
         pml_lock_take(&devices[d].lock);
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_report_queue_shut(d, count_reports); /* no report names an owner that goes away */
+        pml_report_queue_shut(d, count_reports); /* no report names an owner that is freed */
 }
 
 void pml_ledger_unlock_all(void)

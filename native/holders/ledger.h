@@ -1,24 +1,24 @@
-/* Who holds what: live bytes of each device by owner. The pictures that are taken of them: active_pictures.h.
+/* Live bytes of each device by owner. Pictures of them: active_pictures.h.
  *
  * Threads: one lock a device, a leaf below the allocator's lock; while it is held only leaf mutexes are taken (owners,
- * places, pending, blocks, failures) and no foreign function is called but the C library's memory functions. Events
- * come on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics correct a
- * device's figures without it, and CPU events overlap: hence a lock of our own.
+ * thread_line, stream_pending, cpu_blocks, failures) and no foreign function is called but the C library's memory
+ * functions. Events come on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics
+ * correct a device's figures without it, and CPU events overlap: hence a lock of our own.
  */
 #ifndef PML_LEDGER_H
 #define PML_LEDGER_H
 
 #include "holders/active_pictures.h"
 
-/* True if no profiler records and no block has an owner: events need not tell. */
+/* True if no profiler records and no block has an owner: events need not be counted by owner. */
 bool pml_ledger_idle(void);
 
-/* Who locks a device sees all that was reported of it: what waited is counted first (report_queue.h). */
+/* Locking a device first counts its queued reports (report_queue.h). */
 void pml_ledger_lock(int device);
 void pml_ledger_unlock(int device);
-/* The same for all devices, for who reads the meter. */
+/* Counts the queued reports of all devices: before the meter is read. */
 void pml_ledger_catch_up(void);
-/* And their peaks since the last time go to every open window (meter.h). Needs the GIL. */
+/* Counts them, and folds the peaks since the last fold into every open window (window.h). Needs the GIL. */
 void pml_ledger_fold(void);
 
 /* An accelerator's allocator reports, with its own lock held. */
@@ -30,17 +30,25 @@ void pml_ledger_allocated(int device, const void *pointer, int64_t size, int64_t
 void pml_ledger_freed(int device, const void *pointer, int64_t value);
 void pml_ledger_event_done(const void *event);
 
-/* An owner's line begins: its live bytes on a device; -1 where blocks are not followed. Needs the GIL, but no lock. */
-int64_t pml_ledger_begin_line(int device, const struct pml_owner *owner);
-/* The same of a line, whoever called it, and what went since it last began because profiled functions ended. Needs the
- * GIL. */
-void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *ended);
-/* True from a profiled function's return to the next event of its thread: its variables go. Needs the GIL. */
-void pml_ledger_set_ending(bool now);
+/* A line begins, given by the first of its owners; what is older than `since` does not count. `live`: what it holds on
+ * a device, -1 where it never took memory or blocks are not followed; `old`: what of that it made before its last run.
+ * What autograd's threads made for it is among both. Needs the GIL, but no lock. */
+void pml_ledger_begin_line(int device, struct pml_owner *owner, uint64_t since, int64_t *live, int64_t *old);
+/* What a line holds on a device, whoever called it. `end`: with what it lost since it last began only because functions
+ * ended, or after the last profiled function did. Needs the GIL. */
+void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64_t *live, int64_t *end);
 
-/* Values that change without a block: locks the device, tells the meter, then the pictures. */
+enum pml_phase {
+    PML_RUNNING,
+    PML_ENDING,    /* from a function's return to the next event of its thread: its variables go */
+    PML_UNWATCHED, /* no thread has a hook */
+};
+/* What the program does from now on. Needs the GIL. */
+void pml_ledger_set_phase(enum pml_phase now);
+
+/* A level that changes without a block: locks the device, and updates the meter, then the pictures. */
 void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value);
-/* Pending bytes are settled by the allocator's statistics. Locks the device. */
+/* Corrects pending bytes by the allocator's statistics. Locks the device. */
 void pml_ledger_correct_pending(int device, int64_t pending);
 /* Accelerators are measured by events or not: what was followed is dropped. */
 void pml_ledger_follow_accelerators(bool follow);

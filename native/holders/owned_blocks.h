@@ -1,6 +1,6 @@
 /* A table of live blocks that have an owner: pointer to size, and to what the owner holds (owner_bytes.h). No locks:
- * the caller holds the device's. Open addressing, linear probing; a block that goes leaves its slot to the next one at
- * its address, since allocators give out the same addresses again, until the table is made anew.
+ * the caller holds the device's. Open addressing, linear probing; a freed block leaves its slot to the next one at its
+ * address, since allocators reuse addresses, until the table is rebuilt.
  */
 #ifndef PML_OWNED_BLOCKS_H
 #define PML_OWNED_BLOCKS_H
@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pointer_hash.h"
+
 struct pml_owner_bytes;
 
 struct pml_owned_block {
     uintptr_t pointer; /* 0: free slot */
     int64_t size;      /* 0: the block is gone */
     struct pml_owner_bytes *owner_bytes;
+    uint64_t run; /* of its line, in which it was made */
 };
 
 struct pml_owned_blocks {
@@ -24,7 +27,7 @@ struct pml_owned_blocks {
     size_t named; /* slots with a pointer */
 };
 
-#define PML_OWNED_BLOCKS_FIRST_CAPACITY 1024 /* in a training step addresses vary: to make it anew is rare */
+#define PML_OWNED_BLOCKS_FIRST_CAPACITY 1024 /* in a training step addresses vary: rebuilding is rare */
 
 static inline bool pml_owned_blocks_has_room(const struct pml_owned_blocks *table)
 {
@@ -38,7 +41,7 @@ bool pml_owned_blocks_make_room(struct pml_owned_blocks *table);
 static inline struct pml_owned_block *pml_owned_blocks_probe(const struct pml_owned_blocks *table, const void *pointer)
 {
     size_t mask = table->capacity - 1;
-    size_t i = (size_t)((uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+    size_t i = pml_pointer_hash(pointer) & mask;
     while (table->slot[i].pointer != 0 && table->slot[i].pointer != (uintptr_t)pointer)
         i = (i + 1) & mask;
     return &table->slot[i];
@@ -53,11 +56,12 @@ static inline struct pml_owned_block *pml_owned_blocks_find(const struct pml_own
 
 /* What the slot of the pointer has from now on. */
 static inline void pml_owned_blocks_set(struct pml_owned_blocks *table, struct pml_owned_block *slot,
-                                        const void *pointer, int64_t size, struct pml_owner_bytes *owner_bytes)
+                                        const void *pointer, int64_t size, struct pml_owner_bytes *owner_bytes,
+                                        uint64_t run)
 {
     table->named += slot->pointer == 0;
     table->used += (size_t)((size != 0) - (slot->size != 0));
-    *slot = (struct pml_owned_block){(uintptr_t)pointer, size, owner_bytes};
+    *slot = (struct pml_owned_block){(uintptr_t)pointer, size, owner_bytes, run};
 }
 
 /* After blocks have gone: what memory they leave over. */

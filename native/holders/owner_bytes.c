@@ -18,6 +18,15 @@ PML_COLD struct pml_owner_bytes *pml_owner_bytes_make_block(int device, int inde
     return pml_owner_bytes_of(device, index);
 }
 
+void pml_owner_bytes_renew(int index)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++) {
+        struct pml_owner_bytes *owner_bytes = index >= 0 ? pml_owner_bytes_of(d, index) : NULL;
+        if (owner_bytes)
+            owner_bytes->young_run = 0;
+    }
+}
+
 int pml_owner_bytes_end(int device)
 {
     int block = PML_OWNER_BYTES_BLOCKS;

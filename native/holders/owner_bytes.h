@@ -1,7 +1,7 @@
 /* What each owner holds on each device, by the owner's number; that of `pml_owners_nobody` is 0.
  *
- * Threads: changed with the device locked (ledger.h); read by anyone at any time, since what there is never moves or
- * goes away.
+ * Threads: changed with the device locked (ledger.h); read from any thread at any time, since entries are never moved
+ * or freed.
  */
 #ifndef PML_OWNER_BYTES_H
 #define PML_OWNER_BYTES_H
@@ -10,10 +10,15 @@
 
 struct pml_owner_bytes {
     _Atomic int64_t live;
-    _Atomic int64_t ended; /* freed as profiled functions ended, ever */
-    int64_t ended_before;  /* until its line last began; needs the GIL */
-    uint64_t published;    /* the device's `peaks` when all pictures were told what it held */
-    int index;             /* the owner's number */
+    _Atomic int64_t young;      /* of these: what was made in the run `young_run` */
+    _Atomic uint64_t young_run; /* the last one that allocated; 0: none has */
+    _Atomic uint64_t run;       /* counts how often its line began; needs the GIL to change */
+    uint64_t published;         /* the device's `peaks` when its bytes were last published */
+    int index;                  /* the owner's number */
+    _Atomic int64_t ended;      /* freed as functions ended, ever */
+    int64_t ended_before;       /* until its line last began; needs the GIL */
+    int64_t after;              /* freed while no function was watched, */
+    uint64_t after_watch;       /* after the watch of this number (ledger.h) */
 };
 
 /* Blocks of 64, 128, 256 and so on: block b begins at number 2^(6 + b) - 64. */
@@ -42,6 +47,9 @@ static inline struct pml_owner_bytes *pml_owner_bytes_make(int device, int index
     struct pml_owner_bytes *owner_bytes = pml_owner_bytes_of(device, index);
     return owner_bytes ? owner_bytes : pml_owner_bytes_make_block(device, index);
 }
+
+/* The owner of this number is another one from now on, and holds nothing. All devices are locked. */
+void pml_owner_bytes_renew(int index);
 
 /* All numbers that held anything on the device are below this one. */
 int pml_owner_bytes_end(int device);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hot.h"
+#include "holders/owner_bytes.h"
 
 PML_READ_MOSTLY uint64_t pml_owners_serial = 1;
 struct pml_owner pml_owners_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
@@ -50,15 +51,21 @@ static bool holds_nothing(const struct pml_owner *owner, pml_owners_is_unused *i
            (!backward || backward->index < 0 || is_unused(backward->index));
 }
 
+static void take_for_new(struct pml_owner *owner)
+{
+    owner->born = pml_owners_serial;
+    pml_owner_bytes_renew(owner->index);
+}
+
 struct pml_owner *pml_owners_renew(struct pml_owner *first, const struct pml_owner *around,
                                    pml_owners_is_unused *is_unused)
 {
     while (first && (first->around != around || !holds_nothing(first, is_unused)))
         first = first->next;
     if (first)
-        first->born = pml_owners_serial;
+        take_for_new(first);
     if (first && first->in_backward)
-        first->in_backward->born = pml_owners_serial;
+        take_for_new(first->in_backward);
     return first;
 }
 
@@ -149,6 +156,7 @@ static void owner_free(struct pml_owner *owner)
         owner->around->inner--;
     if (owner->index >= 0)
         numbered.owner[owner->index] = NULL;
+    pml_owner_bytes_renew(owner->index);
     free(owner);
 }
 

@@ -5,8 +5,8 @@
  * both find it at once, so with one profiler an owner is a line, and recursion makes no new ones.
  *
  * Threads: owners are made with the GIL, by the thread that runs the line; `pml_owners_in_backward`, `pml_owners_index`
- * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner goes away only while all
- * devices are locked (ledger.h): whoever holds one device's lock may follow the pointers.
+ * and `pml_owners_by_index` take a mutex of their own, a leaf, and need no GIL. An owner is freed only while all
+ * devices are locked (ledger.h): a thread that holds any device's lock may follow the pointers.
  */
 #ifndef PML_OWNERS_H
 #define PML_OWNERS_H
@@ -27,7 +27,7 @@ struct pml_owner {
     _Atomic int index; /* -1: has never held anything */
     _Atomic int inner; /* owners that have this one around them */
     struct pml_owner *around;
-    struct pml_owner *in_backward;
+    _Atomic(struct pml_owner *) in_backward;
     struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
 };
 
@@ -40,6 +40,12 @@ typedef bool pml_owners_is_unused(int index);
 
 /* A new owner; NULL when memory runs out. */
 struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around);
+/* All owners of a line, by `next`, those that are too old for its pictures (before `since`) among them. */
+static inline struct pml_owner *pml_owners_of_line(const struct pml_code *code, int line)
+{
+    unsigned i = (unsigned)line - (unsigned)code->owner_line;
+    return i < (unsigned)code->owners ? code->owner[i] : NULL;
+}
 /* The first owner of a line's list that was made since a picture began; NULL if there is none. */
 struct pml_owner *pml_owners_since(struct pml_owner *first, const struct pml_owner *around, uint64_t since);
 /* An owner of a line's list that is older, but holds nothing that is: it counts as new from now on. All devices are

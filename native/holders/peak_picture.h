@@ -1,9 +1,9 @@
-/* Pictures: who holds a device's memory at the highest moment in which functions of one profiler, or of one group of
+/* Pictures: which lines hold a device's memory at its peak while functions of one profiler, or of one group of
  * profilers, run. Taken in constant time per event:
  *
- * Each device of a picture has an *epoch*, which goes up with every new maximum, and each owner a mark: its bytes at
- * the maximum, and the epoch they belong to. Before an owner's bytes change, its mark is brought up to the epoch; so at
- * any later time an owner had at the maximum what its mark says, or, if its mark is older, what it holds now.
+ * Each device of a picture has an *epoch*, incremented at every new maximum, and each owner has its bytes at the
+ * maximum (`pml_bytes_at_peak`) with their epoch. They are updated before the owner's bytes change; so at any later
+ * time an owner had those bytes at the maximum, or, if their epoch is older, what it holds now.
  *
  * Threads: what belongs to a device needs that device's lock (ledger.h); the rest needs the GIL.
  */
@@ -38,7 +38,7 @@ struct pml_bytes_at_peak {
 struct pml_peak {
     int64_t peak; /* -1: nothing seen */
     uint64_t epoch;
-    bool kept;            /* the holders are in the list, not in the marks */
+    bool kept;            /* the holders are in `list`, not in `at_peak` */
     struct pml_holder at; /* the line that ran */
     int at_peak_capacity;
     struct pml_bytes_at_peak *at_peak; /* by the owner's index */

@@ -39,7 +39,7 @@ void pml_picture_recording_start(struct pml_peak_picture *picture, struct pml_re
     recorder->group_since = picture->since;
 }
 
-/* The holders go from the marks to the list, before what they are resolved by changes. */
+/* Moves the holders to the list, before what they are resolved by changes. */
 static void keep(struct pml_peak_picture *picture, int device)
 {
     struct pml_peak *peak = picture->device[device];

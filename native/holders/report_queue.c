@@ -10,7 +10,7 @@ static struct pml_report *at(struct pml_report_queue *queue, uint64_t number)
     return &queue->report[(number - queue->first) % PML_REPORT_QUEUE_ROOM];
 }
 
-/* Where the next report goes; NULL: no room. */
+/* The slot for the next report; NULL if the queue is full. */
 static inline struct pml_report *next_slot(int device)
 {
     struct pml_report_queue *queue = &pml_report_queue[device];

@@ -1,12 +1,12 @@
-/* What accelerators' allocators reported and nobody has counted yet.
+/* Reports of accelerators' allocators that have not been counted yet.
  *
- * A report is only written down when it comes; it is counted when someone looks at the device (`pml_ledger_lock`), or
- * when there is no room. Counting many at a time costs a fraction of counting each between the allocator's own work.
+ * A report is queued when it arrives, and counted when the device is locked (`pml_ledger_lock`) or the queue is full.
+ * Counting many at a time costs a fraction of counting each between the allocator's own work.
  *
- * Threads: a device's reports come on any thread, with its allocator's lock held: one at a time. They are taken out by
- * who has locked the device, while more may come. A report of an autograd thread names a line of another thread: for
- * that a device's gate is held, and shut while owners may go away; below it only leaf mutexes are taken (places,
- * owners).
+ * Threads: a device's reports arrive on any thread, with its allocator's lock held: one at a time. The thread that has
+ * locked the device takes them out, while more may arrive. A report of an autograd thread names a line of another
+ * thread: it holds the device's gate, which is closed while owners may be freed; below it only leaf mutexes are taken
+ * (thread_line, owners).
  */
 #ifndef PML_REPORT_QUEUE_H
 #define PML_REPORT_QUEUE_H

@@ -19,7 +19,7 @@ static _Thread_local struct {
 } here;
 
 PML_WRITTEN_OFTEN _Atomic uint64_t pml_thread_line_changes = 1;
-PML_READ_MOSTLY static _Atomic uint64_t gone = 1; /* counts the places that went away */
+PML_READ_MOSTLY static _Atomic uint64_t gone = 1; /* counts the entries that were freed */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pml_thread_line thread_lines = {.next = &thread_lines, .prev = &thread_lines};
@@ -129,8 +129,7 @@ PML_COLD static struct pml_owner *find_waiting_line(void)
     return backward ? backward : owner;
 }
 
-/* While nothing changes it stays the same line. An owner goes away only after its line has been left, which is a
- * change. */
+/* Looked up again only after a change. An owner is freed only after its line was left, which is a change. */
 struct pml_owner *pml_thread_line_waiting(void)
 {
     uint64_t changes = atomic_load_explicit(&pml_thread_line_changes, memory_order_acquire);

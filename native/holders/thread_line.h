@@ -1,7 +1,7 @@
-/* Places: which line each thread runs now, for whoever is told of an allocation on that thread or on autograd's.
+/* Which line each thread runs now: allocations on that thread, or on autograd's threads, are charged to it.
  *
- * Threads: a thread's own place is read by it without any lock; other threads' places only with a mutex, a leaf. A
- * place is owned by its thread and by the stack of frames that writes to it, and goes away with the last of them.
+ * Threads: a thread reads its own entry without a lock, and the entries of other threads with a mutex, a leaf. An entry
+ * is owned by its thread and by the stack of frames that writes to it, and is freed with the last of them.
  */
 #ifndef PML_THREAD_LINE_H
 #define PML_THREAD_LINE_H
@@ -17,7 +17,7 @@ struct pml_thread_line {
     _Atomic(struct pml_owner *) owner; /* NULL: no profiled function runs */
 };
 
-/* This thread's place, with one more reference; NULL when memory runs out. */
+/* This thread's entry, with one more reference; NULL when memory runs out. */
 struct pml_thread_line *pml_thread_line_retain(void);
 void pml_thread_line_release(struct pml_thread_line *thread_line);
 
@@ -33,15 +33,15 @@ static inline void pml_thread_line_set(struct pml_thread_line *thread_line, stru
     atomic_store_explicit(&pml_thread_line_changes, changes + 1, memory_order_release);
 }
 
-/* The line that this thread runs, or NULL: then `*waits` tells whether it is autograd's, and some other thread's line
- * may wait for it. The line's owner stays while its thread runs it: nothing need be locked. */
+/* The line that this thread runs, or NULL: then `*waits` is true if it is a thread of autograd, for which another
+ * thread's line may wait. The owner is not freed while its thread runs the line, so no lock is needed. */
 struct pml_owner *pml_thread_line_now(bool *waits);
 
-/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the backlog's gate (report_queue.h)
- * is held. */
+/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the queue's gate (report_queue.h) is
+ * held. */
 struct pml_owner *pml_thread_line_waiting(void);
 
-/* The owner of what this thread allocates: of those two the first there is. A device's lock is held. */
+/* The owner of what this thread allocates: its own line, else the waiting line. A device's lock is held. */
 struct pml_owner *pml_thread_line_owner(void);
 
 void pml_thread_line_lock(void);

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 #include "base/hot.h"
+#include "base/pointer_hash.h"
 
 PML_READ_MOSTLY uint64_t pml_codes_version = 1;
 
-static const char removed; /* its address marks a slot whose entry went away */
+static const char removed; /* its address is the key of a slot whose entry was removed */
 
 PML_READ_MOSTLY static struct {
     struct pml_code **slot;
@@ -19,8 +20,7 @@ PML_READ_MOSTLY static struct {
 
 static size_t home_of(const void *key)
 {
-    uint64_t h = (uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(h >> 32) & (map.capacity - 1);
+    return pml_pointer_hash(key) & (map.capacity - 1);
 }
 
 static size_t probe(const void *key)

@@ -1,7 +1,7 @@
 /* Which profilers count which code object: a map from the code object's address. Needs the GIL.
  *
- * Code objects are told apart by identity; two with equal contents are two. The map knows nothing of Python: whoever
- * subscribes keeps the code object alive until it unsubscribes.
+ * Code objects are distinguished by identity; two with equal contents are two. The map knows nothing of Python: a
+ * subscriber keeps the code object alive until it unsubscribes.
  */
 #ifndef PML_CODES_H
 #define PML_CODES_H
@@ -43,7 +43,7 @@ struct pml_code *pml_codes_find(const void *key);
 /* False when memory runs out. The table stays the subscriber's. */
 bool pml_codes_subscribe(const void *key, struct pml_subscriber *subscriber);
 void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber);
-/* Which profilers record has changed: each code object's groups anew. */
+/* Which profilers record has changed: recompute each code object's groups. */
 void pml_codes_regroup(void);
 
 /* True if any profiler of this code records now. */

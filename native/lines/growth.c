@@ -1,22 +1,18 @@
-/* A line's later runs (see growth.h). */
+/* What a line held as its later runs began (see growth.h). */
 #include "lines/growth.h"
 
-static inline void keep_lower(struct pml_stretch *into, const struct pml_stretch *more)
+static inline void keep_lower(int64_t *into, int64_t value)
 {
-    if (into->low > more->low)
-        into->low = more->low;
-    if (into->level_low > more->level_low)
-        into->level_low = more->level_low;
-    if (into->reserved_low > more->reserved_low)
-        into->reserved_low = more->reserved_low;
+    if (*into > value)
+        *into = value;
 }
 
 static inline void merge(struct pml_stretch *into, const struct pml_stretch *more)
 {
-    keep_lower(into, more);
+    into->samples += more->samples;
     into->runs += more->runs;
-    into->net += more->net;
-    into->reserved_net += more->reserved_net;
+    keep_lower(&into->held, more->held);
+    keep_lower(&into->old, more->old);
 }
 
 /* All stretches are full: each two become one. */
@@ -30,7 +26,7 @@ PML_COLD static void halve(struct pml_history *history, struct pml_stretch *clos
     history->width *= 2;
 }
 
-PML_COLD static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
+PML_COLD static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *sample)
 {
     if (history->width == 0)
         history->width = 1;
@@ -38,49 +34,27 @@ PML_COLD static void begin(struct pml_history *history, struct pml_stretch *clos
         closed[history->closed++] = history->open;
     if (history->closed == PML_STRETCHES)
         halve(history, closed);
-    history->open = *run;
+    history->open = *sample;
 }
 
-static inline void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *run)
+static inline void append(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *sample)
 {
-    if (history->open.runs < history->width) {
-        merge(&history->open, run);
-        return;
-    }
-    struct pml_stretch kept = *run; /* so that the run itself need not lie in memory */
-    begin(history, closed, &kept);
-}
-
-/* A further run in the same outermost call: the call's level is that of its first one. */
-static inline void extend(struct pml_history *history, const struct pml_stretch *run)
-{
-    history->open.net += run->net;
-    history->open.reserved_net += run->reserved_net;
-}
-
-PML_HOT void pml_growth_add(struct pml_growth *growth, bool first, const struct pml_span *span, uint64_t epoch)
-{
-    const struct pml_levels *end = pml_window_span_end(span);
-    struct pml_stretch run = {
-        .runs = 1,
-        .low = span->live >= 0 ? span->live : span->start.level[PML_ALLOCATED],
-        .level_low = span->start.level[PML_ALLOCATED],
-        .reserved_low = end->level[PML_RESERVED],
-        .net = end->level[PML_ALLOCATED] - span->start.level[PML_ALLOCATED],
-        .reserved_net = end->level[PML_RESERVED] - span->start.level[PML_RESERVED],
-    };
-    int64_t freed = end->gross - end->level[PML_ALLOCATED];
-    if (!first && growth->freed_gap < freed - growth->freed)
-        growth->freed_gap = freed - growth->freed;
-    growth->freed = freed;
-    growth->gross = end->gross;
-    if (first)
-        growth->gross_first = end->gross;
-    growth->live = span->live >= 0 && (first || growth->live);
-    append(&growth->runs, growth->closed_runs, &run);
-    if (first || growth->epoch != epoch)
-        append(&growth->calls, growth->closed_calls, &run);
+    if (history->open.samples < history->width)
+        merge(&history->open, sample);
     else
-        extend(&growth->calls, &run);
-    growth->epoch = epoch;
+        begin(history, closed, sample);
+}
+
+PML_HOT void pml_growth_add(struct pml_growth *growth, int64_t held, int64_t old, uint64_t call, uint64_t pass)
+{
+    if (growth->pass == pass)
+        return;
+    const struct pml_stretch sample = {.samples = 1, .runs = 1, .held = held, .old = old};
+    append(&growth->runs, growth->closed_runs, &sample);
+    if (growth->call == call)
+        growth->calls.open.runs++;
+    else
+        append(&growth->calls, growth->closed_calls, &sample);
+    growth->call = call;
+    growth->pass = pass;
 }

@@ -112,13 +112,12 @@ static struct pml_line_stats *stats_at(struct pml_line_table *table, int slot, i
     return there ? table->stats[slot] + index : NULL;
 }
 
-static bool record_growth(struct pml_line_stats *stats, const struct pml_span *span, uint64_t epoch)
+static bool record_growth(struct pml_line_stats *stats, const struct pml_span *span, const struct pml_window *window)
 {
-    bool first = !stats->growth;
-    if (first)
+    if (!stats->growth)
         stats->growth = calloc(1, sizeof *stats->growth);
     if (stats->growth)
-        pml_growth_add(stats->growth, first, span, epoch);
+        pml_growth_add(stats->growth, span->held, span->old, window->call, window->pass);
     return stats->growth != NULL;
 }
 
@@ -128,9 +127,9 @@ static bool record_device(struct pml_line_table *table, int device, int index, c
     int64_t runs = table->line[index].runs;
     if (!stats)
         return false;
-    add_segment(stats, runs, &window->span[device]);
-    bool may_grow = runs > 0 && stats->gross > 0;
-    return !may_grow || record_growth(stats, &window->span[device], window->epoch);
+    const struct pml_span *span = &window->span[device];
+    add_segment(stats, runs, span);
+    return span->held < 0 || record_growth(stats, span, window);
 }
 
 static bool is_one_device(uint64_t charged)

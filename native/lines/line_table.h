@@ -20,7 +20,7 @@ struct pml_line_stats {
     int64_t net_later_max; /* of all runs but the first */
     int64_t gross;
     int64_t count;
-    struct pml_growth *growth; /* of lines that allocated on the device and ran more than once */
+    struct pml_growth *growth; /* of lines that ran again after they had taken memory on the device */
 };
 
 struct pml_line {
@@ -32,7 +32,7 @@ struct pml_line {
     uint64_t stat_moment; /* the meter's ticks and the target when statistics columns were last recorded */
 };
 
-/* Statistics columns of one line and slot; `known` tells whether any were read. */
+/* Statistics columns of one line and slot; `known`: whether any were read. */
 struct pml_line_columns {
     bool known;
     int64_t value[];

@@ -13,7 +13,7 @@ struct pml_recorder {
     struct pml_recorder *next; /* of all recorders */
     bool recording;
     bool failed;         /* memory ran out: figures are incomplete */
-    bool interrupted;    /* another tracer took the hook's place */
+    bool interrupted;    /* another tracer replaced the hook */
     uint64_t started;    /* `pml_recorders_starts` at the last start */
     int64_t sample_runs; /* statistics are read for this many segments of a line */
     int stat_columns;

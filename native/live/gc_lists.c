@@ -3,29 +3,29 @@
  * does that itself as it starts, servers with the weights of their models).
  *
  * Up to Python 3.13, whose layout is final, each generation is a ring of `struct gc_head`, one right before each
- * object, and one head that has no object; the heads of all generations stand together. A new object is the last of the
- * youngest ring, and so next to the head of that. Later versions are asked. Needs the GIL; nothing may allocate or free
- * objects meanwhile.
+ * object, and one head that has no object; the heads of all generations are adjacent. A new object is the last of the
+ * youngest ring, and so next to the head of that. Later versions are asked. Needs the GIL; no object may be allocated
+ * or freed during the walk.
  *
- * Where the next object is stands in the object before it, so that a walk along a ring waits for memory at each step.
- * It is begun at many places instead, and takes a step at each of them in turn.
+ * Each object holds the link to the next one, so a walk along a ring waits for memory at each step. The walk therefore
+ * starts at many points, and takes a step at each of them in turn.
  */
 #include "live/gc_lists.h"
 
 /* Objects found; no references. */
-struct pile {
+struct object_vector {
     PyObject **items;
     Py_ssize_t count, room;
 };
 
-static bool pile_grow(struct pile *pile)
+static bool pile_grow(struct object_vector *object_vector)
 {
-    Py_ssize_t room = pile->room ? 2 * pile->room : 256;
-    PyObject **items = PyMem_RawRealloc(pile->items, (size_t)room * sizeof *items);
+    Py_ssize_t room = object_vector->room ? 2 * object_vector->room : 256;
+    PyObject **items = PyMem_RawRealloc(object_vector->items, (size_t)room * sizeof *items);
     if (!items)
         return false;
-    pile->items = items;
-    pile->room = room;
+    object_vector->items = items;
+    object_vector->room = room;
     return true;
 }
 
@@ -42,7 +42,7 @@ static inline PyTypeObject **slot_of(struct selection *selection, PyTypeObject *
     return &selection->passed[((uintptr_t)type >> 4 ^ (uintptr_t)type >> 14) % PASSED];
 }
 
-static inline bool take(struct selection *selection, PyObject *object, struct pile *pile)
+static inline bool take(struct selection *selection, PyObject *object, struct object_vector *object_vector)
 {
     PyTypeObject *type = Py_TYPE(object);
     PyTypeObject **passed = slot_of(selection, type);
@@ -52,32 +52,32 @@ static inline bool take(struct selection *selection, PyObject *object, struct pi
         *passed = type;
         return true;
     }
-    if (pile->count == pile->room && !pile_grow(pile))
+    if (object_vector->count == object_vector->room && !pile_grow(object_vector))
         return false;
-    pile->items[pile->count++] = object;
+    object_vector->items[object_vector->count++] = object;
     return true;
 }
 
 /* Fill a list from the place `at` on. Returns the place behind. */
-static Py_ssize_t put_forward(PyObject *list, Py_ssize_t at, const struct pile *pile)
+static Py_ssize_t put_forward(PyObject *list, Py_ssize_t at, const struct object_vector *object_vector)
 {
-    for (Py_ssize_t i = 0; i < pile->count; i++)
-        PyList_SET_ITEM(list, at + i, Py_NewRef(pile->items[i]));
-    return at + pile->count;
+    for (Py_ssize_t i = 0; i < object_vector->count; i++)
+        PyList_SET_ITEM(list, at + i, Py_NewRef(object_vector->items[i]));
+    return at + object_vector->count;
 }
 
 #if PML_GC_VISITS
 
 struct visiting {
     struct selection *selection;
-    struct pile pile;
+    struct object_vector object_vector;
     bool failed;
 };
 
 static int visit(PyObject *object, void *arg)
 {
     struct visiting *v = arg;
-    v->failed = v->failed || !take(v->selection, object, &v->pile);
+    v->failed = v->failed || !take(v->selection, object, &v->object_vector);
     return !v->failed;
 }
 
@@ -85,10 +85,10 @@ static PyObject *select_all(struct selection *selection)
 {
     struct visiting v = {.selection = selection};
     PyUnstable_GC_VisitObjects(visit, &v);
-    PyObject *found = v.failed ? PyErr_NoMemory() : PyList_New(v.pile.count);
+    PyObject *found = v.failed ? PyErr_NoMemory() : PyList_New(v.object_vector.count);
     if (found)
-        put_forward(found, 0, &v.pile);
-    PyMem_RawFree(v.pile.items);
+        put_forward(found, 0, &v.object_vector);
+    PyMem_RawFree(v.object_vector.items);
     return found;
 }
 
@@ -133,9 +133,9 @@ struct rings {
 
 struct chain {
     struct gc_head *at; /* the object to come */
-    struct pile found;
-    struct pile behind; /* what is found backwards from the end of the ring */
-    int end;            /* the chain whose beginning it came to; NOWHERE before that */
+    struct object_vector found;
+    struct object_vector behind; /* what is found backwards from the end of the ring */
+    int end;                     /* the chain whose beginning it came to; NOWHERE before that */
 };
 
 /* A walk. Chain i < RINGS begins at the head of ring i, the others at the objects of `module`. */
@@ -201,7 +201,7 @@ static int module_at(const struct walk *walk, const struct gc_head *node)
     return NOWHERE;
 }
 
-/* Which chain begins here. Most objects are told by their type. */
+/* Which chain begins here. Most objects are recognised by their type. */
 static inline int begins(const struct walk *walk, const struct gc_head *node)
 {
     if ((uintptr_t)node - (uintptr_t)walk->rings < sizeof *walk->rings) {
@@ -229,7 +229,7 @@ static void choose_modules(struct walk *walk)
     }
 }
 
-/* What the chain needs when it is its turn again is fetched meanwhile. */
+/* Prefetches what the chain needs at its next turn. */
 static inline bool step(struct walk *walk, struct chain *chain)
 {
     struct gc_head *node = chain->at;
@@ -300,11 +300,11 @@ static bool walk_rest(struct walk *walk, struct chain *chain)
     return true;
 }
 
-static Py_ssize_t put_backward(PyObject *list, Py_ssize_t at, const struct pile *pile)
+static Py_ssize_t put_backward(PyObject *list, Py_ssize_t at, const struct object_vector *object_vector)
 {
-    for (Py_ssize_t i = 0; i < pile->count; i++)
-        PyList_SET_ITEM(list, at + i, Py_NewRef(pile->items[pile->count - 1 - i]));
-    return at + pile->count;
+    for (Py_ssize_t i = 0; i < object_vector->count; i++)
+        PyList_SET_ITEM(list, at + i, Py_NewRef(object_vector->items[object_vector->count - 1 - i]));
+    return at + object_vector->count;
 }
 
 /* A list in the order of the rings. */

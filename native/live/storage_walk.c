@@ -70,7 +70,7 @@ static PyObject *select_wanted(struct wanted *wanted)
 }
 
 /* walk_instances(type or tuple of types) -> list of the live objects whose type is one of them or derived from one. A
- * str stands for the types in C that define an attribute of this name. */
+ * str means the types in C that define an attribute of this name. */
 PyObject *pml_storage_walk_instances(PyObject *module, PyObject *types)
 {
     struct wanted wanted = {.types = tuple_of_types(types)};

@@ -1,5 +1,5 @@
 /* What a memory report does with all storages at once: entering tensors, counting bytes once, summing up, and putting
- * the largest first. With many tensors that is where its time goes.
+ * the largest first. With many tensors it takes most of a report's time.
  *
  * Needs the GIL. Lists given by Python may hold Storage objects only; they are read in one go, without running code.
  */

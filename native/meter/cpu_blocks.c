@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SHARDS 16
+#include "base/pointer_hash.h"
+
+#define SHARD_BITS 4
+#define SHARDS (1 << SHARD_BITS)
 #define FIRST_CAPACITY 256
 
 struct block {
@@ -24,15 +27,10 @@ static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
 };
 
-static uint64_t mix(uintptr_t pointer)
-{
-    uint64_t h = (uint64_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 32);
-}
-
+/* The high bits of the hash give the shard, the low ones the slot in it. */
 static struct shard *lock_shard(uintptr_t pointer)
 {
-    struct shard *shard = &shards[mix(pointer) >> 8 & (SHARDS - 1)];
+    struct shard *shard = &shards[pml_pointer_hash((const void *)pointer) >> (32 - SHARD_BITS)];
     pthread_mutex_lock(&shard->mutex);
     return shard;
 }
@@ -41,7 +39,7 @@ static struct shard *lock_shard(uintptr_t pointer)
 static struct block *probe(const struct shard *shard, uintptr_t pointer)
 {
     size_t mask = shard->capacity - 1;
-    size_t i = mix(pointer) >> 16 & mask;
+    size_t i = pml_pointer_hash((const void *)pointer) & mask;
     while (shard->slot[i].pointer != 0 && shard->slot[i].pointer != pointer)
         i = (i + 1) & mask;
     return &shard->slot[i];
@@ -63,12 +61,12 @@ static bool grow(struct shard *shard)
     return true;
 }
 
-/* Close the gap that a removed entry leaves, so that probing still finds what lies behind it. */
+/* Close the gap that a removed entry leaves, so that probing still finds the entries behind it. */
 static void shift_back(struct shard *shard, size_t gap)
 {
     size_t mask = shard->capacity - 1;
     for (size_t i = (gap + 1) & mask; shard->slot[i].pointer != 0; i = (i + 1) & mask) {
-        size_t home = mix(shard->slot[i].pointer) >> 16 & mask;
+        size_t home = pml_pointer_hash((const void *)shard->slot[i].pointer) & mask;
         if (((i - home) & mask) >= ((i - gap) & mask)) {
             shard->slot[gap] = shard->slot[i];
             gap = i;

@@ -1,7 +1,7 @@
 /* The meter (see meter.h): per device current values, and `top`, the highest level since it was last taken.
  *
- * Taking it puts the present level in its place. An event that comes meanwhile is either in the value taken or in `top`
- * afterwards, never lost.
+ * Taking it replaces it by the present level. A concurrent event is either in the value taken or in `top` afterwards,
+ * never lost.
  */
 #include "meter/meter.h"
 
@@ -115,7 +115,7 @@ void pml_meter_read(int device, struct pml_levels *levels)
     levels->count = atomic_load_explicit(&dev->count, memory_order_relaxed);
 }
 
-/* Events may come meanwhile. */
+/* Events may be concurrent. */
 static int64_t take_shared_top(struct pml_device *dev, int metric)
 {
     int64_t peak = atomic_load_explicit(&dev->top[metric], memory_order_relaxed);

@@ -66,7 +66,7 @@ void pml_meter_expect(int device);
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value);
 /* What a statistics reading says happened since the last one: levels now and the highest in between. */
 void pml_meter_observe(int device, const struct pml_levels *now, const int64_t peak[PML_METRICS]);
-/* Something happened that no level tells of yet: the next reader looks closer. Any thread. */
+/* Something happened that no level shows yet: the next reader reads the statistics. Any thread. */
 void pml_meter_invalidate(void);
 
 static inline int pml_meter_devices(void)

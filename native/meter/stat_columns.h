@@ -15,7 +15,7 @@
 enum pml_stat_column_kind {
     PML_STAT_COLUMN_PEAK,  /* highest value within the segment */
     PML_STAT_COLUMN_LEVEL, /* value at the end of the segment */
-    PML_STAT_COLUMN_COUNT, /* grows for ever: the amount added within the segment */
+    PML_STAT_COLUMN_COUNT, /* only grows: the amount added within the segment */
 };
 
 /* One window's share: for each device and column the running peak, or the count at the start. */
@@ -34,7 +34,7 @@ int pml_stat_columns_count(void);
 void pml_stat_columns_sample(int device, const int64_t *level, const int64_t *peak);
 bool pml_stat_columns_known(int device);
 
-/* Begin tracking; false when memory runs out (the marks are then inactive). */
+/* Begin tracking; false when memory runs out (the values are then inactive). */
 bool pml_stat_columns_begin(struct pml_column_values *values, int devices);
 void pml_stat_columns_stop(struct pml_column_values *values);
 void pml_stat_columns_free(struct pml_column_values *values);

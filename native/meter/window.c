@@ -10,7 +10,7 @@ struct pml_window pml_window_list = {.next = &pml_window_list, .prev = &pml_wind
 PML_COLD static void cover_more(struct pml_window *window, int devices)
 {
     while (window->devices < devices)
-        window->span[window->devices++] = (struct pml_span){.ticks = 0};
+        window->span[window->devices++] = (struct pml_span){.held = -1};
 }
 
 static inline void cover_devices(struct pml_window *window, int devices)

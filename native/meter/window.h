@@ -1,6 +1,6 @@
 /* Windows: how high each device was inside a stretch of time.
  *
- * Ownership: a window belongs to whoever opened it, and is unlinked before it goes away.
+ * Ownership: a window belongs to whoever opened it, and is unlinked before it is freed.
  * Threads:   needs the GIL. An accelerator is folded with its device locked (holders/ledger.h).
  */
 #ifndef PML_WINDOW_H
@@ -16,7 +16,8 @@ struct pml_span {
     struct pml_levels end;
     uint64_t ticks; /* of the device, at the start */
     uint64_t end_ticks;
-    int64_t live; /* bytes that the line which runs held at its start (ledger.h), or -1; not the meter's */
+    int64_t held; /* bytes that the line which runs held at its start (ledger.h), or -1; not the meter's */
+    int64_t old;  /* those of them that it made before its last run */
 };
 
 static inline const struct pml_levels *pml_window_span_end(const struct pml_span *span)
@@ -25,13 +26,15 @@ static inline const struct pml_levels *pml_window_span_end(const struct pml_span
 }
 
 /* A stretch of time with its own running maximum. Linked into the list of open windows while it is the innermost
- * of its thread, or while it stands alone. */
+ * of its thread, or while it is independent. */
 struct pml_window {
     struct pml_window *next;
     struct pml_window *prev;
     uint64_t ticks; /* of all devices, at the start */
     uint64_t end_ticks;
-    uint64_t epoch; /* which outermost profiled call it belongs to (frame_stack.c) */
+    uint64_t epoch; /* which outermost profiled call it belongs to, */
+    uint64_t call;  /* and which call of its own function (frame_stack.c) */
+    uint64_t pass;  /* changes as that jumps back: a line that is seen again before then goes on with a statement */
     int devices;
     struct pml_column_values columns;
     struct pml_span span[PML_MAX_DEVICES];
@@ -48,11 +51,11 @@ void pml_window_fold_columns(int device);
 /* Fold before each of these. */
 void pml_window_link(struct pml_window *window);
 void pml_window_unlink(struct pml_window *window);
-/* Begin anew from the levels of this moment. */
+/* Restart from the present levels. */
 void pml_window_restart(struct pml_window *window);
 /* Read the ends of its spans: what happens later belongs to the next window. */
 void pml_window_read_end(struct pml_window *window);
-/* Begin anew where it ended. */
+/* Restart from where it ended. */
 void pml_window_go_on(struct pml_window *window);
 /* An inner window's peaks are also those of the window around it. */
 void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner);

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/pointer_hash.h"
+
 #include "base/moment.h"
 
 struct owner {
@@ -50,8 +52,7 @@ void pml_saved_tables_unlock(void)
 
 static struct known **bucket_of(const void *pointer)
 {
-    uint64_t h = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15);
-    return &bucket[(h ^ h >> 32) & (buckets - 1)];
+    return &bucket[pml_pointer_hash(pointer) & (buckets - 1)];
 }
 
 static void widen(void)
@@ -324,7 +325,7 @@ static struct known *known_or_new(const struct pml_saved_tensor *tensor)
     return block ? block : insert(tensor->storage, tensor->bytes, tensor->device, 0);
 }
 
-/* Without the mutex, as Python is asked: the tensor lives meanwhile, but the table may change. */
+/* Without the mutex, as this calls Python: the tensor stays alive, but the table may change. */
 static bool ask(const struct pml_saved_tensor *tensor)
 {
     pml_saved_tables_unlock();

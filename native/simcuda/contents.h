@@ -1,22 +1,13 @@
 /* See contents.c. */
-#ifndef PML_SIMCUDA_CONTENTS_H
-#define PML_SIMCUDA_CONTENTS_H
+#ifndef SIM_CONTENTS_H
+#define SIM_CONTENTS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-typedef struct {
-    int8_t type, index;
-} pml_c10_device; /* c10::Device, by value in one integer register */
-typedef void (*pml_report_function)(void *block, int64_t size, size_t allocated, size_t reserved,
-                                    pml_c10_device device);
-
-#define PML_REPORT_SYMBOL "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
+#include "events/torch_abi.h"
 
 /* Stands in for c10::reportMemoryUsageToProfiler in libc10_cuda. */
-void pml_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, pml_c10_device device);
+void sim_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device);
 
-/* What was called before, and is called afterwards. */
-void pml_contents_chain(pml_report_function next);
+/* What is called afterwards. */
+void sim_contents_chain(pml_torch_report *next);
 
 #endif

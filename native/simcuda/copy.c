@@ -4,69 +4,72 @@
  */
 #include "sim.h"
 
-PML_API int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
+SIM_API int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 {
-    return pml_sim_result(pml_range_copy(to, from, bytes));
+    return sim_error_result(sim_ranges_copy(to, from, bytes));
 }
 
-PML_API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+SIM_API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
-    pml_sim_stream_note_work(stream);
-    return pml_sim_result(pml_range_copy(to, from, bytes));
+    sim_graph_note_work(stream);
+    return sim_error_result(sim_ranges_copy(to, from, bytes));
 }
 
-PML_API int cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
+SIM_API int cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
-    return pml_sim_result(pml_range_copy(to, from, bytes));
+    return sim_error_result(sim_ranges_copy(to, from, bytes));
 }
 
-PML_API int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream)
+SIM_API int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream)
 {
-    pml_sim_stream_note_work(stream);
-    return pml_sim_result(pml_range_copy(to, from, bytes));
+    sim_graph_note_work(stream);
+    return sim_error_result(sim_ranges_copy(to, from, bytes));
 }
 
-PML_API int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+SIM_API int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                               size_t height, int kind, void *stream)
 {
-    int error = PML_CUDA_OK;
+    int error = CUDA_OK;
     if (width > to_pitch || width > from_pitch)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
-    pml_sim_stream_note_work(stream);
-    for (size_t row = 0; row < height && error == PML_CUDA_OK; row++)
-        error = pml_range_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
-    return pml_sim_result(error);
+        return sim_error_result(CUDA_INVALID_VALUE);
+    sim_graph_note_work(stream);
+    for (size_t row = 0; row < height && error == CUDA_OK; row++)
+        error = sim_ranges_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return sim_error_result(error);
 }
 
-PML_API int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+SIM_API int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                          int kind)
 {
     return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
 }
 
-PML_API int cudaMemset(void *to, int value, size_t bytes) { return pml_sim_result(pml_range_fill(to, value, bytes)); }
-
-PML_API int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
+SIM_API int cudaMemset(void *to, int value, size_t bytes)
 {
-    pml_sim_stream_note_work(stream);
-    return pml_sim_result(pml_range_fill(to, value, bytes));
+    return sim_error_result(sim_ranges_fill(to, value, bytes));
+}
+
+SIM_API int cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
+{
+    sim_graph_note_work(stream);
+    return sim_error_result(sim_ranges_fill(to, value, bytes));
 }
 
 /* Device variables have no storage here: no kernel reads them. */
-PML_API int cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
+SIM_API int cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
 {
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }
 
-PML_API int cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind,
+SIM_API int cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind,
                                     void *stream)
 {
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }
 
 /* The host's shadow of a device variable has its size, so its address serves as the variable's. */
-PML_API int cudaGetSymbolAddress(void **address, const void *symbol)
+SIM_API int cudaGetSymbolAddress(void **address, const void *symbol)
 {
     *address = (void *)symbol;
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }

@@ -6,19 +6,19 @@
 
 #include <stdatomic.h>
 
-static _Atomic int g_next_plan = 1;
+static _Atomic int next_plan = 1;
 
-PML_API int cufftCreate(int *plan)
+SIM_API int cufftCreate(int *plan)
 {
-    *plan = atomic_fetch_add(&g_next_plan, 1);
+    *plan = atomic_fetch_add(&next_plan, 1);
     return 0;
 }
 
 /* cufftXtMakePlanMany(plan, rank, n, inembed, istride, idist, input type, onembed, ostride, odist, output type, batch,
  * work size, execution type) */
-PML_OUTPUT(cufftXtMakePlanMany, 13, size_t)
-PML_NOTHING(cufftDestroy)
-PML_NOTHING(cufftSetAutoAllocation)
-PML_NOTHING(cufftSetStream)
-PML_NOTHING(cufftSetWorkArea)
-PML_NOTHING(cufftXtExec)
+SIM_OUTPUT(cufftXtMakePlanMany, 13, size_t)
+SIM_NOTHING(cufftDestroy)
+SIM_NOTHING(cufftSetAutoAllocation)
+SIM_NOTHING(cufftSetStream)
+SIM_NOTHING(cufftSetWorkArea)
+SIM_NOTHING(cufftXtExec)

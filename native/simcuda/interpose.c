@@ -5,119 +5,129 @@
  *   2. the symbol tables of the real CUDA libraries are changed, so that objects loaded later (libtorch_cuda_linalg.so,
  *      extensions) and dlsym find the simulated functions too.
  *   In both orders libc10_cuda's report of allocations is led through contents.c.
- * Ownership: none. Threads: to be called by one thread at a time, before CUDA is used. Locks: the loader's, inside elf_objects.c.
+ * Ownership: none. Threads: to be called by one thread at a time, before CUDA is used.
+ * Lock: the dynamic linker's, while the loaded objects are walked.
  */
 #define _GNU_SOURCE
 #include "contents.h"
-#include "elf_objects.h"
+#include "elf/elf.h"
 #include "sim.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#error "the simulated GPU knows x86-64 and AArch64"
+#endif
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
 /* The libraries whose functions are simulated. */
-static const char *const k_real[] = {"libcudart.", "libcublas.",   "libcublasLt.", "libcudnn.",
-                                     "libcufft.",  "libcusparse.", "libcusolver.", "libnccl.",
-                                     "libnvrtc.",  "libcuda.",     "libnvidia-ml."};
+static const char *const real_libraries[] = {
+    "libcudart.",   "libcublas.", "libcublasLt.", "libcudnn.", "libcufft.",     "libcusparse.",
+    "libcusolver.", "libnccl.",   "libnvrtc.",    "libcuda.",  "libnvidia-ml.",
+};
 
-typedef struct {
-    const pml_elf *self, *object;
-    uintptr_t report; /* c10::reportMemoryUsageToProfiler, 0: not loaded */
+/* Beginnings of the names that are defined here: most names of an object need no look-up. */
+static const char *const name_beginnings[] = {"cu", "__cuda", "nccl", "nvml", "nvrtc"};
+
+struct work {
+    struct pml_elf_object self; /* no name: not found */
+    uintptr_t report;           /* c10::reportMemoryUsageToProfiler, 0: not loaded */
+    const struct pml_elf_object *object;
     int changed, refused;
-} work;
+};
 
-static bool is_real(const pml_elf *object)
+static bool begins_with_one_of(const char *name, const char *const *beginnings, size_t count)
 {
-    const char *name = pml_elf_basename(object);
-    for (size_t i = 0; i < sizeof k_real / sizeof k_real[0]; i++)
-        if (strncmp(name, k_real[i], strlen(k_real[i])) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
     return false;
 }
 
-static void change(work *state, uintptr_t *word, uintptr_t value)
+static bool is_real(const struct pml_elf_object *object)
+{
+    return begins_with_one_of(pml_elf_basename(object), real_libraries, LENGTH(real_libraries));
+}
+
+static bool may_be_ours(const char *name)
+{
+    return begins_with_one_of(name, name_beginnings, LENGTH(name_beginnings));
+}
+
+static void change(struct work *work, const struct pml_elf_object *object, uintptr_t *word, uintptr_t value)
 {
     if (*word == value)
         return;
-    if (pml_elf_store(state->object, word, value))
-        state->changed++;
+    if (pml_elf_store(object, word, value))
+        work->changed++;
     else
-        state->refused++;
+        work->refused++;
 }
 
-/* The prefixes of what we define: most names of an object need no look-up. */
-static bool may_be_ours(const char *name)
+static void bind_slot(const struct pml_elf_object *object, const struct pml_elf_slot *slot, void *data)
 {
-    return strncmp(name, "cu", 2) == 0 || strncmp(name, "__cuda", 6) == 0 || strncmp(name, "nccl", 4) == 0 ||
-           strncmp(name, "nvml", 4) == 0 || strncmp(name, "nvrtc", 5) == 0;
+    struct work *work = data;
+    const ElfW(Sym) *ours = may_be_ours(slot->symbol) ? pml_elf_find(&work->self, slot->symbol) : NULL;
+    if (ours)
+        change(work, object, slot->word, work->self.base + ours->st_value);
 }
 
-static void bind_slot(uintptr_t *slot, const char *name, void *data)
-{
-    work *state = data;
-    if (!may_be_ours(name))
-        return;
-    const ElfW(Sym) *symbol = pml_elf_find(state->self, name);
-    if (symbol != NULL)
-        change(state, slot, state->self->base + symbol->st_value);
-}
-
-/* Moves the real library's symbol to our function: the loader adds the library's base to the value. */
+/* Moves the real library's symbol to our function: the linker adds the library's base to the value. */
 static void move_symbol(ElfW(Sym) * ours, const char *name, void *data)
 {
-    work *state = data;
-    ElfW(Sym) *theirs = may_be_ours(name) ? pml_elf_find(state->object, name) : NULL;
-    if (theirs != NULL)
-        change(state, &theirs->st_value, state->self->base + ours->st_value - state->object->base);
+    struct work *work = data;
+    const struct pml_elf_object *real = work->object;
+    ElfW(Sym) *theirs = may_be_ours(name) ? pml_elf_find(real, name) : NULL;
+    if (theirs)
+        change(work, real, &theirs->st_value, work->self.base + ours->st_value - real->base);
 }
 
-/* The report goes on to PyTorch's own function, whatever the slot holds: the profiler's hook (events_elf.c), if it was
- * there first, is put back over this by a second pml_events_install, and must not be called through both. */
-static void bind_report(uintptr_t *slot, const char *name, void *data)
+/* The report goes on to PyTorch's own function, whatever the slot holds: the profiler's hook, if it was there first, is
+ * put back over this by a second pml_allocator_events_install, and must not be called through both. */
+static void bind_report(const struct pml_elf_object *object, const struct pml_elf_slot *slot, void *data)
 {
-    work *state = data;
-    if (strcmp(name, PML_REPORT_SYMBOL) == 0 && state->report != 0) {
-        pml_contents_chain((pml_report_function)state->report);
-        change(state, slot, (uintptr_t)pml_contents_report);
+    struct work *work = data;
+    if (work->report && strcmp(slot->symbol, PML_TORCH_REPORT) == 0) {
+        sim_contents_chain((pml_torch_report *)work->report);
+        change(work, object, slot->word, (uintptr_t)sim_contents_report);
     }
 }
 
-static uintptr_t find_report(const pml_elf *objects, size_t count)
+static void look_at(const struct pml_elf_object *object, void *data)
 {
-    for (size_t i = 0; i < count; i++) {
-        bool c10 = strncmp(pml_elf_basename(&objects[i]), "libc10.", 7) == 0;
-        const ElfW(Sym) *symbol = c10 ? pml_elf_find(&objects[i], PML_REPORT_SYMBOL) : NULL;
-        if (symbol != NULL)
-            return objects[i].base + symbol->st_value;
-    }
-    return 0;
+    struct work *work = data;
+    const char *name = pml_elf_basename(object);
+    const ElfW(Sym) *report = NULL;
+    if (pml_elf_contains(object, real_libraries))
+        work->self = *object;
+    if (strncmp(name, PML_TORCH_C10, strlen(PML_TORCH_C10)) == 0)
+        report = pml_elf_find(object, PML_TORCH_REPORT);
+    if (report && work->report == 0)
+        work->report = object->base + report->st_value;
 }
 
-static const pml_elf *find_self(const pml_elf *objects, size_t count)
+static void rebind(const struct pml_elf_object *object, void *data)
 {
-    for (size_t i = 0; i < count; i++)
-        if (pml_elf_contains(&objects[i], (const void *)k_real))
-            return &objects[i];
-    return NULL;
+    struct work *work = data;
+    work->object = object;
+    if (object->base == work->self.base)
+        return;
+    pml_elf_each_slot(object, bind_slot, work);
+    if (is_real(object))
+        pml_elf_each_symbol(&work->self, move_symbol, work);
+    if (strncmp(pml_elf_basename(object), PML_TORCH_C10_CUDA, strlen(PML_TORCH_C10_CUDA)) == 0)
+        pml_elf_each_slot(object, bind_report, work);
 }
 
-/* Returns how many words were changed; -1: nothing is loaded or memory is short, -2: the kernel refused a change. */
-PML_API int pml_simcuda_interpose(void)
+/* Returns how many words were changed; -1: this library is not found among the loaded ones, -2: the kernel refused a
+ * change. */
+SIM_API int pml_simcuda_interpose(void)
 {
-    pml_elf *objects;
-    size_t count = pml_elf_list(&objects);
-    work state = {.self = find_self(objects, count), .report = find_report(objects, count)};
-    for (size_t i = 0; i < count && state.self != NULL; i++) {
-        state.object = &objects[i];
-        if (state.object == state.self)
-            continue;
-        pml_elf_each_slot(state.object, bind_slot, &state);
-        if (is_real(state.object))
-            pml_elf_each_symbol(state.self, move_symbol, &state);
-        if (strncmp(pml_elf_basename(state.object), "libc10_cuda.", 12) == 0)
-            pml_elf_each_slot(state.object, bind_report, &state);
-    }
-    bool known = state.self != NULL;
-    free(objects);
-    return !known ? -1 : state.refused ? -2 : state.changed;
+    struct work work = {.report = 0};
+    pml_elf_each_object(look_at, &work);
+    if (!work.self.name)
+        return -1;
+    pml_elf_each_object(rebind, &work);
+    return work.refused ? -2 : work.changed;
 }

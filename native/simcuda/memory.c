@@ -11,120 +11,126 @@
 static int allocate(int device, size_t size, void **pointer)
 {
     if (size > SIZE_MAX / 2)
-        return PML_CUDA_OUT_OF_MEMORY;
+        return CUDA_OUT_OF_MEMORY;
     size = (size + UNIT - 1) / UNIT * UNIT;
-    int error = pml_sim_device_reserve(device, size);
-    if (error != PML_CUDA_OK)
+    int error = sim_device_reserve(device, size);
+    if (error != CUDA_OK)
         return error;
-    error = pml_range_create(PML_RANGE_DEVICE, device, size, PML_CHUNK, pointer);
-    if (error != PML_CUDA_OK)
-        pml_sim_device_release(device, size);
+    error = sim_ranges_create(SIM_RANGE_DEVICE, device, size, SIM_CHUNK, pointer);
+    if (error != CUDA_OK)
+        sim_device_release(device, size);
     return error;
 }
 
-PML_API int cudaMalloc(void **pointer, size_t size)
+SIM_API int cudaMalloc(void **pointer, size_t size)
 {
     if (pointer == NULL)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
+        return sim_error_result(CUDA_INVALID_VALUE);
     *pointer = NULL;
-    if (pml_sim_device_count() == 0)
-        return pml_sim_result(PML_CUDA_NO_DEVICE);
-    return pml_sim_result(size == 0 ? PML_CUDA_OK : allocate(pml_sim_device_current(), size, pointer));
+    if (sim_device_count() == 0)
+        return sim_error_result(CUDA_NO_DEVICE);
+    return sim_error_result(size == 0 ? CUDA_OK : allocate(sim_device_current(), size, pointer));
 }
 
-PML_API int cudaFree(void *pointer)
+SIM_API int cudaFree(void *pointer)
 {
-    pml_range gone;
+    struct sim_range gone;
     if (pointer == NULL)
-        return PML_CUDA_OK;
-    int error = pml_range_destroy(pointer, PML_RANGE_DEVICE, &gone);
-    if (error == PML_CUDA_OK)
-        pml_sim_device_release(gone.device, gone.size);
-    return pml_sim_result(error);
+        return CUDA_OK;
+    int error = sim_ranges_destroy(pointer, SIM_RANGE_DEVICE, &gone);
+    if (error == CUDA_OK)
+        sim_device_release(gone.device, gone.size);
+    return sim_error_result(error);
 }
 
-PML_API int cudaMemGetInfo(size_t *free_bytes, size_t *total)
+SIM_API int cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    if (pml_sim_device_count() == 0)
-        return pml_sim_result(PML_CUDA_NO_DEVICE);
-    uint64_t all = pml_sim_device_spec()->total_memory;
+    if (sim_device_count() == 0)
+        return sim_error_result(CUDA_NO_DEVICE);
+    uint64_t all = sim_device_spec()->total_memory;
     *total = all;
-    *free_bytes = all - pml_sim_device_used(pml_sim_device_current());
-    return PML_CUDA_OK;
+    *free_bytes = all - sim_device_used(sim_device_current());
+    return CUDA_OK;
 }
 
 /* ---- host memory ---- */
 
-PML_API int cudaHostAlloc(void **pointer, size_t size, unsigned flags)
+SIM_API int cudaHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     if (pointer == NULL)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
+        return sim_error_result(CUDA_INVALID_VALUE);
     *pointer = NULL;
     if (size == 0)
-        return PML_CUDA_OK;
+        return CUDA_OK;
     if (size > SIZE_MAX / 2)
-        return pml_sim_result(PML_CUDA_OUT_OF_MEMORY);
-    return pml_sim_result(pml_range_create(PML_RANGE_HOST, pml_sim_device_current(), size, PML_CHUNK, pointer));
+        return sim_error_result(CUDA_OUT_OF_MEMORY);
+    return sim_error_result(sim_ranges_create(SIM_RANGE_HOST, sim_device_current(), size, SIM_CHUNK, pointer));
 }
 
-PML_API int cudaMallocHost(void **pointer, size_t size) { return cudaHostAlloc(pointer, size, 0); }
-
-PML_API int cudaFreeHost(void *pointer)
+SIM_API int cudaMallocHost(void **pointer, size_t size)
 {
-    return pml_sim_result(pointer == NULL ? PML_CUDA_OK : pml_range_destroy(pointer, PML_RANGE_HOST, NULL));
+    return cudaHostAlloc(pointer, size, 0);
 }
 
-PML_API int cudaHostRegister(void *pointer, size_t size, unsigned flags)
+SIM_API int cudaFreeHost(void *pointer)
+{
+    return sim_error_result(pointer == NULL ? CUDA_OK : sim_ranges_destroy(pointer, SIM_RANGE_HOST, NULL));
+}
+
+SIM_API int cudaHostRegister(void *pointer, size_t size, unsigned flags)
 {
     if (pointer == NULL || size == 0)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
-    return pml_sim_result(pml_range_register(pointer, size, pml_sim_device_current()));
+        return sim_error_result(CUDA_INVALID_VALUE);
+    return sim_error_result(sim_ranges_register(pointer, size, sim_device_current()));
 }
 
-PML_API int cudaHostUnregister(void *pointer)
+SIM_API int cudaHostUnregister(void *pointer)
 {
-    int error = pml_range_destroy(pointer, PML_RANGE_REGISTERED, NULL);
-    return pml_sim_result(error == PML_CUDA_OK ? PML_CUDA_OK : PML_CUDA_HOST_NOT_REGISTERED);
+    int error = sim_ranges_destroy(pointer, SIM_RANGE_REGISTERED, NULL);
+    return sim_error_result(error == CUDA_OK ? CUDA_OK : CUDA_HOST_NOT_REGISTERED);
 }
 
-PML_API int cudaHostGetDevicePointer(void **device_pointer, void *host, unsigned flags)
+SIM_API int cudaHostGetDevicePointer(void **device_pointer, void *host, unsigned flags)
 {
-    pml_range range;
+    struct sim_range range;
     bool pinned =
-        pml_range_lookup(host, &range) && (range.kind == PML_RANGE_HOST || range.kind == PML_RANGE_REGISTERED);
+        sim_ranges_lookup(host, &range) && (range.kind == SIM_RANGE_HOST || range.kind == SIM_RANGE_REGISTERED);
     *device_pointer = pinned ? host : NULL;
-    return pml_sim_result(pinned ? PML_CUDA_OK : PML_CUDA_INVALID_VALUE);
+    return sim_error_result(pinned ? CUDA_OK : CUDA_INVALID_VALUE);
 }
 
-PML_API int cudaHostGetFlags(unsigned *flags, void *host)
+SIM_API int cudaHostGetFlags(unsigned *flags, void *host)
 {
     *flags = 0;
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }
 
 /* ---- what a pointer is ---- */
 
-PML_API int cudaPointerGetAttributes(pml_pointer_attributes *attributes, const void *pointer)
+SIM_API int cudaPointerGetAttributes(struct cuda_pointer_attributes *attributes, const void *pointer)
 {
-    pml_range range;
+    struct sim_range range;
     if (attributes == NULL)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
-    *attributes =
-        (pml_pointer_attributes){.type = PML_MEMORY_UNREGISTERED, .device = -2, .host_pointer = (void *)pointer};
-    if (!pml_range_lookup(pointer, &range))
-        return PML_CUDA_OK;
-    bool device = range.kind == PML_RANGE_DEVICE || range.kind == PML_RANGE_RESERVED;
-    attributes->type = device ? PML_MEMORY_DEVICE : PML_MEMORY_HOST;
+        return sim_error_result(CUDA_INVALID_VALUE);
+    *attributes = (struct cuda_pointer_attributes){
+        .type = CUDA_MEMORY_UNREGISTERED, .device = -2, .host_pointer = (void *)pointer};
+    if (!sim_ranges_lookup(pointer, &range))
+        return CUDA_OK;
+    bool device = range.kind == SIM_RANGE_DEVICE || range.kind == SIM_RANGE_RESERVED;
+    attributes->type = device ? CUDA_MEMORY_DEVICE : CUDA_MEMORY_HOST;
     attributes->device = range.device;
     attributes->device_pointer = (void *)pointer;
     attributes->host_pointer = device ? NULL : (void *)pointer;
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }
 
 /* ---- between processes: not simulated ---- */
 
 #define NOT_SUPPORTED(name) \
-    PML_API int name(void) { return pml_sim_result(PML_CUDA_NOT_SUPPORTED); }
+    SIM_API int name(void) \
+    { \
+        return sim_error_result(CUDA_NOT_SUPPORTED); \
+    }
 NOT_SUPPORTED(cudaIpcGetMemHandle)
 NOT_SUPPORTED(cudaIpcOpenMemHandle)
 NOT_SUPPORTED(cudaIpcCloseMemHandle)

@@ -9,37 +9,40 @@
 
 #include <string.h>
 
-typedef struct pml_name {
-    struct pml_name *next;
+struct sim_name {
+    struct sim_name *next;
     char text[];
-} pml_name;
+};
 
-typedef struct {
-    pml_name *names;
-} pml_program;
+struct sim_program {
+    struct sim_name *names;
+};
 
 enum nvrtc_result { OK = 0, OUT_OF_MEMORY = 1 };
 
-PML_API int nvrtcVersion(int *major, int *minor)
+SIM_API int nvrtcVersion(int *major, int *minor)
 {
     *major = 13;
     *minor = 0;
     return OK;
 }
 
-PML_API const char *nvrtcGetErrorString(int result) { return result == OK ? "NVRTC_SUCCESS" : "NVRTC_ERROR"; }
-
-PML_API int nvrtcCreateProgram(void **program)
+SIM_API const char *nvrtcGetErrorString(int result)
 {
-    *program = calloc(1, sizeof(pml_program));
+    return result == OK ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+}
+
+SIM_API int nvrtcCreateProgram(void **program)
+{
+    *program = calloc(1, sizeof(struct sim_program));
     return *program ? OK : OUT_OF_MEMORY;
 }
 
-PML_API int nvrtcDestroyProgram(void **handle)
+SIM_API int nvrtcDestroyProgram(void **handle)
 {
-    pml_program *program = *handle;
+    struct sim_program *program = *handle;
     while (program != NULL && program->names != NULL) {
-        pml_name *name = program->names;
+        struct sim_name *name = program->names;
         program->names = name->next;
         free(name);
     }
@@ -48,14 +51,14 @@ PML_API int nvrtcDestroyProgram(void **handle)
     return OK;
 }
 
-PML_NOTHING(nvrtcCompileProgram)
-PML_NOTHING(nvrtcAddNameExpression)
+SIM_NOTHING(nvrtcCompileProgram)
+SIM_NOTHING(nvrtcAddNameExpression)
 
 /* The name itself, kept as long as the program. */
-PML_API int nvrtcGetLoweredName(void *handle, const char *expression, const char **lowered)
+SIM_API int nvrtcGetLoweredName(void *handle, const char *expression, const char **lowered)
 {
-    pml_program *program = handle;
-    pml_name *name = malloc(sizeof *name + strlen(expression) + 1);
+    struct sim_program *program = handle;
+    struct sim_name *name = malloc(sizeof *name + strlen(expression) + 1);
     if (name == NULL)
         return OUT_OF_MEMORY;
     strcpy(name->text, expression);
@@ -78,9 +81,32 @@ static int empty(char *text)
     return OK;
 }
 
-PML_API int nvrtcGetPTXSize(void *program, size_t *size) { return one(size); }
-PML_API int nvrtcGetPTX(void *program, char *text) { return empty(text); }
-PML_API int nvrtcGetCUBINSize(void *program, size_t *size) { return one(size); }
-PML_API int nvrtcGetCUBIN(void *program, char *text) { return empty(text); }
-PML_API int nvrtcGetProgramLogSize(void *program, size_t *size) { return one(size); }
-PML_API int nvrtcGetProgramLog(void *program, char *text) { return empty(text); }
+SIM_API int nvrtcGetPTXSize(void *program, size_t *size)
+{
+    return one(size);
+}
+
+SIM_API int nvrtcGetPTX(void *program, char *text)
+{
+    return empty(text);
+}
+
+SIM_API int nvrtcGetCUBINSize(void *program, size_t *size)
+{
+    return one(size);
+}
+
+SIM_API int nvrtcGetCUBIN(void *program, char *text)
+{
+    return empty(text);
+}
+
+SIM_API int nvrtcGetProgramLogSize(void *program, size_t *size)
+{
+    return one(size);
+}
+
+SIM_API int nvrtcGetProgramLog(void *program, char *text)
+{
+    return empty(text);
+}

@@ -1,7 +1,7 @@
 /* Runtime API: the stream-ordered allocator (cudaMallocAsync) and its memory pools.
  *
- * Purpose: one default pool a device, which holds nothing back: a freed block returns to the device at once. On hardware
- *   the pool keeps freed memory up to its release threshold; PyTorch's reserved figures can be higher there.
+ * Purpose: one default pool a device, which holds nothing back: a freed block returns to the device at once. On
+ * hardware the pool keeps freed memory up to its release threshold; PyTorch's reserved figures can be higher there.
  * Ownership: pools are static. Threads: any. Locks: none; the device counters are atomics (device.c).
  */
 #include "sim.h"
@@ -17,84 +17,109 @@ enum pool_attribute {
     USED_HIGH = 8,
 };
 
-PML_API int cudaMalloc(void **pointer, size_t size);
-PML_API int cudaFree(void *pointer);
+SIM_API int cudaMalloc(void **pointer, size_t size);
+SIM_API int cudaFree(void *pointer);
 
-static char g_pools[PML_MAX_DEVICES]; /* their addresses are the handles */
-static _Atomic uint64_t g_settings[PML_MAX_DEVICES][RELEASE_THRESHOLD + 1];
+static char all_pools[SIM_MAX_DEVICES]; /* their addresses are the handles */
+static _Atomic uint64_t settings[SIM_MAX_DEVICES][RELEASE_THRESHOLD + 1];
 
 /* The device a pool belongs to, or -1. */
 static int device_of(const void *pool)
 {
-    for (int device = 0; device < pml_sim_device_count(); device++)
-        if (pool == &g_pools[device])
+    for (int device = 0; device < sim_device_count(); device++)
+        if (pool == &all_pools[device])
             return device;
     return -1;
 }
 
-PML_API int cudaDeviceGetDefaultMemPool(void **pool, int device)
+SIM_API int cudaDeviceGetDefaultMemPool(void **pool, int device)
 {
-    if (device < 0 || device >= pml_sim_device_count())
-        return pml_sim_result(PML_CUDA_INVALID_DEVICE);
-    *pool = &g_pools[device];
-    return PML_CUDA_OK;
+    if (device < 0 || device >= sim_device_count())
+        return sim_error_result(CUDA_INVALID_DEVICE);
+    *pool = &all_pools[device];
+    return CUDA_OK;
 }
 
-PML_API int cudaDeviceGetMemPool(void **pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
-
-PML_API int cudaMallocAsync(void **pointer, size_t size, void *stream)
+SIM_API int cudaDeviceGetMemPool(void **pool, int device)
 {
-    pml_sim_stream_note_work(stream);
+    return cudaDeviceGetDefaultMemPool(pool, device);
+}
+
+SIM_API int cudaMallocAsync(void **pointer, size_t size, void *stream)
+{
+    sim_graph_note_work(stream);
     return cudaMalloc(pointer, size);
 }
 
-PML_API int cudaFreeAsync(void *pointer, void *stream)
+SIM_API int cudaFreeAsync(void *pointer, void *stream)
 {
-    pml_sim_stream_note_work(stream);
+    sim_graph_note_work(stream);
     return cudaFree(pointer);
 }
 
-PML_API int cudaMemPoolGetAttribute(void *pool, int attribute, void *value)
+SIM_API int cudaMemPoolGetAttribute(void *pool, int attribute, void *value)
 {
     int device = device_of(pool);
     if (device < 0 || attribute < REUSE_FOLLOW_EVENTS || attribute > USED_HIGH)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
+        return sim_error_result(CUDA_INVALID_VALUE);
     if (attribute < RELEASE_THRESHOLD)
-        *(int *)value = (int)atomic_load(&g_settings[device][attribute]);
+        *(int *)value = (int)atomic_load(&settings[device][attribute]);
     else if (attribute == RELEASE_THRESHOLD)
-        *(uint64_t *)value = atomic_load(&g_settings[device][attribute]);
+        *(uint64_t *)value = atomic_load(&settings[device][attribute]);
     else if (attribute == RESERVED_CURRENT || attribute == USED_CURRENT)
-        *(uint64_t *)value = pml_sim_device_used(device);
+        *(uint64_t *)value = sim_device_used(device);
     else
-        *(uint64_t *)value = pml_sim_device_peak(device);
-    return PML_CUDA_OK;
+        *(uint64_t *)value = sim_device_peak(device);
+    return CUDA_OK;
 }
 
-PML_API int cudaMemPoolSetAttribute(void *pool, int attribute, void *value)
+SIM_API int cudaMemPoolSetAttribute(void *pool, int attribute, void *value)
 {
     int device = device_of(pool);
     if (device < 0 || attribute < REUSE_FOLLOW_EVENTS || attribute > USED_HIGH)
-        return pml_sim_result(PML_CUDA_INVALID_VALUE);
+        return sim_error_result(CUDA_INVALID_VALUE);
     if (attribute < RELEASE_THRESHOLD)
-        atomic_store(&g_settings[device][attribute], (uint64_t)*(int *)value);
+        atomic_store(&settings[device][attribute], (uint64_t)*(int *)value);
     else if (attribute == RELEASE_THRESHOLD)
-        atomic_store(&g_settings[device][attribute], *(uint64_t *)value);
+        atomic_store(&settings[device][attribute], *(uint64_t *)value);
     else
-        pml_sim_device_reset_peak(device); /* the only value CUDA takes for the others is 0: start a new high */
-    return PML_CUDA_OK;
+        sim_device_reset_peak(device); /* the only value CUDA takes for the others is 0: start a new high */
+    return CUDA_OK;
 }
 
-PML_API int cudaMemPoolSetAccess(void *pool, const void *access, size_t count) { return PML_CUDA_OK; }
-PML_API int cudaMemPoolTrimTo(void *pool, size_t keep) { return PML_CUDA_OK; }
-PML_API int cudaMemPoolCreate(void) { return pml_sim_result(PML_CUDA_NOT_SUPPORTED); }
-PML_API int cudaMallocFromPoolAsync(void) { return pml_sim_result(PML_CUDA_NOT_SUPPORTED); }
+SIM_API int cudaMemPoolSetAccess(void *pool, const void *access, size_t count)
+{
+    return CUDA_OK;
+}
+
+SIM_API int cudaMemPoolTrimTo(void *pool, size_t keep)
+{
+    return CUDA_OK;
+}
+
+SIM_API int cudaMemPoolCreate(void)
+{
+    return sim_error_result(CUDA_NOT_SUPPORTED);
+}
+
+SIM_API int cudaMallocFromPoolAsync(void)
+{
+    return sim_error_result(CUDA_NOT_SUPPORTED);
+}
 
 /* Memory owned by graphs: there is none, a graph holds no allocations here. */
-PML_API int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value)
+SIM_API int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value)
 {
     *(uint64_t *)value = 0;
-    return PML_CUDA_OK;
+    return CUDA_OK;
 }
 
-PML_API int cudaDeviceSetGraphMemAttribute(int device, int attribute, void *value) { return PML_CUDA_OK; }
-PML_API int cudaDeviceGraphMemTrim(int device) { return PML_CUDA_OK; }
+SIM_API int cudaDeviceSetGraphMemAttribute(int device, int attribute, void *value)
+{
+    return CUDA_OK;
+}
+
+SIM_API int cudaDeviceGraphMemTrim(int device)
+{
+    return CUDA_OK;
+}

@@ -9,7 +9,7 @@ PyObject *pml_entry_enter(PyObject *module, PyObject *unused)
     PyObject *hook = pml_hook_enter(pml_state_of(module));
     if (hook)
         return hook;
-    PyErr_Clear(); /* the program goes on unprofiled */
+    PyErr_Clear(); /* the program continues without profiling */
     pml_recorders_fail();
     Py_RETURN_NONE;
 }

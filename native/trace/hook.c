@@ -8,6 +8,7 @@
 #include "trace/hook.h"
 
 #include "frames/segment.h"
+#include "base/moment.h"
 #include "holders/ledger.h"
 #include "lines/recorders.h"
 #include "trace/statistics.h"
@@ -40,6 +41,11 @@ PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
         pml_segment_hit(top);
     if (line < 0 || again || first)
         return;
+    int offset = pml_compat_offset(frame);
+    bool round_again = PML_COMPAT_INLINES_COMPREHENSIONS && line == top->line;
+    if (offset <= top->offset && !round_again)
+        top->window.pass = pml_moment_next();
+    top->offset = offset;
     bool sample = pml_segment_wants_sample(top->code, line);
     pml_statistics_sync(hook->state, sample || top->sampled);
     pml_segment_next(top, line, sample, frame_around(hook));
@@ -67,8 +73,7 @@ PML_COLD static void fail_recorders(const struct pml_code *code)
         code->subscriber[i]->recorder->failed = true;
 }
 
-/* A frame that begins, or a generator that goes on: its first segment belongs to the line it stands on. NULL: no
- * memory. */
+/* A frame that begins, or a generator that resumes: its first segment belongs to its present line. NULL: no memory. */
 static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
 {
     bool sample = pml_segment_wants_sample(code, line);
@@ -110,8 +115,10 @@ PML_HOT static void on_call(PmlHook *hook, PyFrameObject *frame)
 PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
-    if (!top)
+    if (!top) {
+        pml_ledger_set_phase(PML_ENDING);
         return;
+    }
     if (top->id != frame) {
         int index = pml_frame_stack_find(&hook->stack, frame);
         if (index < 0)
@@ -121,7 +128,7 @@ PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
     }
     close_segment(hook, top);
     pml_frame_stack_pop(&hook->stack);
-    pml_ledger_set_ending(true);
+    pml_ledger_set_phase(PML_ENDING);
 }
 
 /* ---- installing ---- */
@@ -156,16 +163,26 @@ static void take_down(PmlHook *hook)
     hook->adopted = false;
 }
 
+static bool any_hook_in_use(const struct pml_state *state)
+{
+    for (const PmlHook *hook = state->hooks; hook; hook = hook->next)
+        if (hook->depth > 0)
+            return true;
+    return false;
+}
+
 static void leave(PmlHook *hook, int entries)
 {
-    pml_ledger_set_ending(false);
     if (hook->depth == 0)
         return;
+    pml_ledger_set_phase(PML_RUNNING);
     if (pml_hook_displaced(hook))
         pml_recorders_interrupt();
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
     if (hook->depth == 0)
         take_down(hook);
+    if (!any_hook_in_use(hook->state))
+        pml_ledger_set_phase(PML_UNWATCHED);
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
@@ -208,7 +225,7 @@ PML_HOT static int trace(PyObject *self, PyFrameObject *frame, int what, PyObjec
         Py_tracefunc next = pml_compat_trace_function(hook->python_thread);
         return next ? next(pml_compat_trace_object(hook->python_thread), frame, what, arg) : 0;
     }
-    pml_ledger_set_ending(false);
+    pml_ledger_set_phase(PML_RUNNING);
     switch (what) {
     case PyTrace_LINE: on_line(hook, frame); break;
     case PyTrace_CALL: on_call(hook, frame); break;
@@ -267,8 +284,8 @@ static PmlHook *hook_of_thread(struct pml_state *state)
     return known.hook;
 }
 
-/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost one of
- * the others is brought to the line that it stands on. `frame` is where the thread is. */
+/* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost
+ * remaining one is moved to its present line. `frame` is the thread's present frame. */
 PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 {
     int found = 0;
@@ -290,7 +307,7 @@ PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 }
 
 /* Returns a new reference to this thread's hook, installed; each entry needs one `leave`. A hook that a plain
- * `sys.settrace(None)` or a failing Python tracer removed is armed again; another tracer's place is not taken. */
+ * `sys.settrace(None)` or a failing Python tracer removed is installed again; another tracer is not replaced. */
 PyObject *pml_hook_enter(struct pml_state *state)
 {
     PmlHook *hook = hook_of_thread(state);
@@ -359,7 +376,7 @@ static int event_of(PyObject *name)
 }
 
 /* Called as a Python trace function, when a program takes `sys.gettrace()` away and puts it back with `sys.settrace`:
- * the C trace function takes its place again. */
+ * the C trace function is installed again. */
 static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PmlHook *hook = (PmlHook *)self;

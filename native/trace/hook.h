@@ -25,7 +25,7 @@ extern PyType_Spec pml_hook_spec;
 PyObject *pml_hook_enter(struct pml_state *state);
 void pml_hook_leave(PmlHook *hook);
 int pml_hook_adopt(struct pml_state *state);
-/* Whether another tracer has this thread's hook's place. False for hooks of other threads: that cannot be seen. */
+/* Whether another tracer replaced this thread's hook. False for hooks of other threads, where that cannot be seen. */
 bool pml_hook_displaced(const PmlHook *hook);
 void pml_hook_after_fork(struct pml_state *state);
 
@@ -36,7 +36,7 @@ static inline bool pml_hook_is_here(const PmlHook *hook)
     return now == hook->python_thread && now->thread_id == hook->thread;
 }
 
-/* Install the trace function; whatever tracer is there goes below it. */
+/* Install the trace function above the tracer that is there. */
 void pml_hook_install(PmlHook *hook);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Reading calls Python, so the pending exception is set aside, re-entry is refused and no lock is held. A reading that
  * needs exact peaks resets them; the peaks that the user would have seen are kept in `kept` and given back by
- * allocator_stats.py. Failure is remembered and told by whoever shows the figures.
+ * allocator_stats.py. Failures set a sticky flag, which reports display.
  */
 #include "trace/statistics.h"
 
@@ -194,7 +194,7 @@ static bool in_doubt(void)
     return false;
 }
 
-/* What events do not tell. Nothing is read if nothing happened since the last time. */
+/* Reads what events do not show. Nothing is read if nothing happened since the last reading. */
 PML_COLD static void look_closer(struct pml_statistics *s, bool sample)
 {
     pml_ledger_catch_up();

@@ -1,11 +1,13 @@
-/* A line's later runs, for Python. Needs the GIL. */
+/* What a line held over its runs, for Python. Needs the GIL. */
 #ifndef PML_GROWTH_FIGURES_H
 #define PML_GROWTH_FIGURES_H
 
 #include "cpython/compat.h"
 #include "lines/growth.h"
 
+/* What a line holds on a device now is kept as its end. */
+void pml_growth_figures_read_end(struct pml_growth *growth, const void *code, int line, int device);
 /* A plain tuple, or None where `growth` is NULL. A new reference. */
-PyObject *pml_growth_figures_new(const struct pml_growth *growth, const void *code, int line, int device);
+PyObject *pml_growth_figures_new(const struct pml_growth *growth);
 
 #endif

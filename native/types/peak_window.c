@@ -1,7 +1,7 @@
 /* The type PeakWindow: the peak of each device between `open` and `close`, read at any time.
  *
- * A window that stands alone in the meter's list: it may overlap others in any way, on any thread. Closing freezes its
- * figures; so does a fork, for the child. Needs the GIL.
+ * An independent window in the list of open windows: it may overlap others in any way, on any thread. Closing freezes
+ * its figures; so does a fork, for the child. Needs the GIL.
  */
 #include "types/peak_window.h"
 
@@ -132,7 +132,7 @@ static void window_dealloc(PyObject *self)
 }
 
 static PyMethodDef window_methods[] = {
-    {"open", window_open, METH_NOARGS, "Begin anew from the levels of this moment."},
+    {"open", window_open, METH_NOARGS, "Restart from the present levels."},
     {"close", window_close, METH_NOARGS, "Freeze the figures; does nothing the second time."},
     {"figures", window_figures, METH_O,
      "figures(slot) -> bytes: active, allocated, reserved at the start; the same at their peaks; the same now, or when "

@@ -8,6 +8,7 @@
 
 #include "cpython/named_tuples.h"
 #include "events/saved_events.h"
+#include "events/torch_abi.h"
 
 #define MOST_SAMPLES 8
 
@@ -81,10 +82,10 @@ static int read_sample(PyObject *item, struct pml_saved_sample *sample)
 
 static bool find_wrap(void)
 {
-    void *library = dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
+    void *library = dlopen(PML_TORCH_PYTHON, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
         return false;
-    wrap = (wrap_function *)dlsym(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE");
+    wrap = (wrap_function *)dlsym(library, PML_TORCH_WRAP);
     dlclose(library);
     return wrap != NULL;
 }

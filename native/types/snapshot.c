@@ -19,7 +19,7 @@ static PyStructSequence_Field line_stats_fields[] = {
     {"gross_bytes", "allocated in all segments"},
     {"allocations", "their number"},
     {"column_values", "tuple of the statistics columns' maxima, or None"},
-    {"growth", "the later runs, or None"},
+    {"growth", "what the line held over its runs, or None"},
     {"net_later_max_bytes", "the largest net of all segments but the first, or None"},
     {NULL, NULL},
 };
@@ -74,12 +74,11 @@ static PyObject *net_later_max(const struct pml_line_stats *s)
     return PyLong_FromLongLong(s->net_later_max);
 }
 
-static PyObject *line_stats(const void *code, const struct pml_line_table *table, int line, int slot)
+static PyObject *line_stats(const struct pml_line_table *table, int line, int slot)
 {
     const struct pml_line_stats copy = *pml_line_table_stats(table, line, slot), *s = &copy;
-    const struct pml_growth *later_runs = slot == PML_TARGET_SLOT ? NULL : s->growth;
     PyObject *stat_values = stat_values_tuple(table, pml_line_table_columns(table, line, slot));
-    PyObject *growth = stat_values ? pml_growth_figures_new(later_runs, code, line, slot - 1) : NULL;
+    PyObject *growth = stat_values ? pml_growth_figures_new(slot == PML_TARGET_SLOT ? NULL : s->growth) : NULL;
     PyObject *later = growth ? net_later_max(s) : NULL;
     return pml_named_tuples_build(
         &line_stats_kind, "(LLLLLLLLLLLLLNNN)", (long long)s->runs, (long long)s->peak[PML_ACTIVE],
@@ -89,23 +88,23 @@ static PyObject *line_stats(const void *code, const struct pml_line_table *table
         stat_values, growth, later);
 }
 
-static int set_slot(PyObject *dict, const void *code, const struct pml_line_table *table, int line, int slot)
+static int set_slot(PyObject *dict, const struct pml_line_table *table, int line, int slot)
 {
     if (!pml_line_table_stats(table, line, slot))
         return 0;
     PyObject *key = PyLong_FromLong(slot == PML_TARGET_SLOT ? -1 : slot - 1);
-    PyObject *stats = key ? line_stats(code, table, line, slot) : NULL;
+    PyObject *stats = key ? line_stats(table, line, slot) : NULL;
     int result = stats ? PyDict_SetItem(dict, key, stats) : -1;
     Py_XDECREF(key);
     Py_XDECREF(stats);
     return result;
 }
 
-static PyObject *slots_dict(const void *code, const struct pml_line_table *table, int line)
+static PyObject *slots_dict(const struct pml_line_table *table, int line)
 {
     PyObject *dict = PyDict_New();
     for (int slot = 0; dict && slot <= PML_MAX_DEVICES; slot++)
-        if (set_slot(dict, code, table, line, slot) < 0)
+        if (set_slot(dict, table, line, slot) < 0)
             Py_CLEAR(dict);
     return dict;
 }
@@ -126,20 +125,20 @@ static PyObject *charged_tuple(uint64_t charged)
     return tuple;
 }
 
-static PyObject *line_counts(const void *code, const struct pml_line_table *table, int index)
+static PyObject *line_counts(const struct pml_line_table *table, int index)
 {
     int line = table->first_line + index;
     PyObject *charged = charged_tuple(table->line[index].charged);
-    PyObject *slots = charged ? slots_dict(code, table, line) : NULL;
+    PyObject *slots = charged ? slots_dict(table, line) : NULL;
     return pml_named_tuples_build(&line_counts_kind, "(iKNN)", line, (unsigned long long)table->line[index].hits,
                                   charged, slots);
 }
 
-static int append_line(PyObject *list, const void *code, const struct pml_line_table *table, int index)
+static int append_line(PyObject *list, const struct pml_line_table *table, int index)
 {
     if (!table->line[index].hits && !table->line[index].charged)
         return 0;
-    PyObject *row = line_counts(code, table, index);
+    PyObject *row = line_counts(table, index);
     int result = row ? PyList_Append(list, row) : -1;
     Py_XDECREF(row);
     return result;
@@ -149,7 +148,7 @@ PyObject *pml_snapshot_code(PyObject *code, const struct pml_subscriber *sub)
 {
     PyObject *lines = PyList_New(0);
     for (int i = 0; lines && i < sub->table->lines; i++)
-        if (append_line(lines, code, sub->table, i) < 0)
+        if (append_line(lines, sub->table, i) < 0)
             Py_CLEAR(lines);
     return pml_named_tuples_build(&code_counts_kind, "(OKN)", code, (unsigned long long)sub->calls, lines);
 }

@@ -1,7 +1,7 @@
 /* The type Tracer: one profiler's code objects and counters; start, stop, snapshot.
  *
  * Ownership: a tracer owns its subscribers and line tables and keeps its code objects alive; the code map only points
- * to them, and is told before they go. Needs the GIL.
+ * to them, and is updated before they are freed. Needs the GIL.
  */
 #include "types/tracer.h"
 
@@ -10,10 +10,10 @@
 #include "frames/segment.h"
 #include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
-#include "holders/ledger.h"
 #include "saved/saved_tables.h"
 #include "trace/hook.h"
 #include "trace/statistics.h"
+#include "types/growth_figures.h"
 #include "types/saved_figures.h"
 #include "types/snapshot.h"
 
@@ -134,6 +134,25 @@ static PyObject *tracer_start(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static void read_ends_of_line(const struct pml_line_table *table, const void *code, int index)
+{
+    for (int d = 0; d < PML_MAX_DEVICES; d++) {
+        struct pml_line_stats *stats = table->stats[1 + d];
+        if (stats && stats[index].growth)
+            pml_growth_figures_read_end(stats[index].growth, code, table->first_line + index, d);
+    }
+}
+
+/* What each line holds now is what it holds at the end. */
+static void read_ends(const PmlTracer *tracer)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracer->codes); i++) {
+        const struct pml_line_table *table = tracer->subscriber[i]->table;
+        for (int index = 0; index < table->lines; index++)
+            read_ends_of_line(table, PyList_GET_ITEM(tracer->codes, i), index);
+    }
+}
+
 static PyObject *tracer_stop(PyObject *self, PyObject *unused)
 {
     PmlTracer *tracer = (PmlTracer *)self;
@@ -143,6 +162,7 @@ static PyObject *tracer_stop(PyObject *self, PyObject *unused)
             tracer->recorder.interrupted |= pml_hook_displaced(hook);
             pml_segment_flush(&hook->stack, &tracer->recorder);
         }
+        read_ends(tracer);
         record(tracer, false);
     }
     Py_RETURN_NONE;
@@ -175,6 +195,8 @@ static PyObject *tracer_clear_counters(PyObject *self, PyObject *unused)
 static PyObject *tracer_snapshot(PyObject *self, PyObject *unused)
 {
     PmlTracer *tracer = (PmlTracer *)self;
+    if (tracer->recorder.recording)
+        read_ends(tracer);
     PyObject *list = PyList_New(0);
     for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(tracer->codes); i++) {
         PyObject *item = pml_snapshot_code(PyList_GET_ITEM(tracer->codes, i), tracer->subscriber[i]);

@@ -1,72 +1,71 @@
-"""Which lines keep more memory on every run: a leak, told apart from set-up, caches and what is given back.
+"""Which lines hold more after every run, told apart from set-up, caches and what is given back. See docs/leaks.md.
 
-A line's first run is set-up and is left out. Of the later ones the engine keeps a history: stretches of equally many
-runs, each with the lowest value at the start of a run. A line is *growing* if that low keeps rising to the end, and does
-not slow down. Where blocks are followed, the value is what the line itself holds, the bytes that it allocated and that
-still live: so what another line frees again, and what other lines keep, does not count.
+The engine samples what a line holds, the bytes that it allocated and that still live, as each of its runs begins. A line
+*grows* if that rises over its runs, to the end, and is still held then. Where the line also holds what comes and goes, such
+as a batch that the next run replaces, what it made before its last run decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from statistics import median
 from typing import Any, NamedTuple, Protocol
 
-#: So many later runs, or outermost calls, are needed to speak of growth.
+#: So many samples are needed to speak of growth.
 FEWEST = 4
-
-GROWING, FREED_LATER, RESERVED = "growing", "freed later", "reserved"
 
 
 class Stretch(NamedTuple):
-    """Runs that followed each other. Bytes; ``low`` and ``level_low`` are the lowest at the start of a run,
-    ``reserved_low`` at its end."""
+    """Samples that followed each other, and the runs that they stand for. Bytes: ``held`` is the lowest that the line held
+    as a run began, ``old`` the lowest of what it had made before its last run."""
 
+    samples: int
     runs: int
-    low: int
-    level_low: int
-    reserved_low: int
-    net: int
-    reserved_net: int
+    held: int
+    old: int
 
 
 class History(NamedTuple):
-    """A line's later runs on one device.
+    """What a line held on one device as its runs began, without the first run that allocated.
 
-    ``live``: ``low`` is what the line itself holds; otherwise it is the device's allocated level.
-    ``live_now``: what it held when this was read, -1 where that is not known. ``ended``: what it lost since the last run
-    because profiled functions ended and their variables went. ``gross``: bytes allocated on the device from the first of
-    the later runs to the last; ``gross_since``: from that to the end of the outermost profiled call; ``freed_since``: bytes
-    freed then; ``freed_gap``: the most freed between two runs. ``runs`` are stretches of runs, ``calls`` have one sample
-    for each outermost profiled call.
+    ``live``: what it held at the end, when recording stopped or this was read. ``end``: the same with what went only because
+    functions ended, or after the last profiled one. ``runs`` are stretches with a sample for each run, ``calls`` with one for
+    each call of the line's function. ``modules``: how many modules the function is a method of, 0 if it is none.
+    ``parts``: a loop in that function goes through the parts of a module.
     """
 
-    live: bool
-    live_now: int
-    ended: int
-    gross: int
-    gross_since: int
-    freed_since: int
-    freed_gap: int
+    live: int
+    end: int
     runs: tuple[Stretch, ...]
     calls: tuple[Stretch, ...]
+    modules: int = 0
+    parts: bool = False
 
     @classmethod
     def of(cls, raw: Sequence[Any] | None) -> History | None:
-        """From the plain tuple or list of a snapshot or a JSON file."""
+        """From the plain tuple of a snapshot, or the list in a JSON file."""
         if raw is None:
             return None
         history = cls(*raw)
         return history._replace(runs=_stretches(history.runs), calls=_stretches(history.calls))
 
+    @classmethod
+    def of_older(cls, raw: Sequence[Any] | None) -> History | None:
+        """From a JSON file of a version that kept the device's levels too: what the line held is taken over."""
+        if raw is None:
+            return None
+        of_line, live, ended, *_, runs, _ = raw
+        held = tuple(Stretch(count, count, low, low) for count, low, *_ in runs)
+        return cls(live, live + ended, held, ()) if of_line and live >= 0 else None
+
 
 class Growth(NamedTuple):
-    """What a line keeps more of on every run. ``kind``: "growing"; "freed later": it was given back after the last run;
-    "reserved": the allocator takes more from the device, though no more is allocated (fragmentation).
-    """
+    """What a line holds more of after every run, how often it ran, and what it holds at the end."""
 
-    kind: str
     bytes_per_run: int
+    runs: int
+    held: int
 
 
 def _stretches(raw: Iterable[Sequence[int]]) -> tuple[Stretch, ...]:
@@ -74,7 +73,7 @@ def _stretches(raw: Iterable[Sequence[int]]) -> tuple[Stretch, ...]:
 
 
 class HasGrowth(Protocol):
-    """Figures of a line on a device, of which the history of its later runs is read."""
+    """Figures of a line on a device, of which the history of what it held is read."""
 
     @property
     def growth(self) -> History | None: ...
@@ -83,92 +82,71 @@ class HasGrowth(Protocol):
 def growth_of(stats: HasGrowth) -> Growth | None:
     """The growth of a line on a device, or None."""
     history = stats.growth
-    if history is None:
+    if history is None or _ran_once_on_each_module(history):
         return None
-    calls = sum(stretch.runs for stretch in history.calls)
-    runs = sum(stretch.runs for stretch in history.runs)
-    samples = history.calls if calls >= FEWEST else history.runs
-    per_sample = _kept(history, samples, across=calls >= FEWEST)
-    if per_sample is not None:
-        kind = FREED_LATER if _is_gone(history, 0 if calls >= FEWEST else history.ended) else GROWING
-        return Growth(kind, round(per_sample / (_runs_a_call(runs, calls) if calls >= FEWEST else 1)))
-    reserved = _fragmenting(samples)
-    return None if reserved is None else Growth(RESERVED, round(reserved))
-
-
-def _runs_a_call(runs: int, calls: int) -> float:
-    """The first run is not among them, but others of its call may be."""
-    return (runs + 1) / calls if runs % calls and (runs + 1) % calls == 0 else runs / calls
-
-
-def _kept(history: History, samples: Sequence[Stretch], across: bool) -> float | None:
-    rate = _rise([s.low for s in samples], [s.runs for s in samples])
+    rate = None if history.parts else _rate_of(history.runs, history.end)
+    if rate is None and (history.parts or _falls(history.runs)):
+        rate = _rate_of(history.calls, history.end)
     if rate is None:
         return None
-    if not across and _given_back(history) and not _kept_after_all(history):
+    return Growth(max(1, round(rate)), 1 + sum(stretch.runs for stretch in history.runs), history.live)
+
+
+def _falls(samples: Sequence[Stretch]) -> bool:
+    """Whether something is given back from time to time; calls may then tell what stays."""
+    return any(after.held < before.held for before, after in pairwise(samples))
+
+
+def _rate_of(samples: Sequence[Stretch], end: int) -> float | None:
+    runs = [stretch.runs for stretch in samples]
+    rate = _rise([min(stretch.held, end) for stretch in samples], runs)
+    if rate is None and samples[-1].old < end:  # else the last runs added nothing
+        rate = _rise([min(stretch.old, end) for stretch in samples], runs)
+    return rate
+
+
+def _ran_once_on_each_module(history: History) -> bool:
+    """One forward pass through 32 layers, or the making of 32 layers, is one run."""
+    return sum(stretch.samples for stretch in history.calls) < FEWEST * history.modules
+
+
+def _rise(values: Sequence[int], runs: Sequence[int]) -> float | None:
+    """Bytes a run by which the values rise, if they do to the end. The first quarter may be unsteady: caches fill,
+    workspaces are made."""
+    if len(values) < FEWEST:
         return None
-    return rate if history.live or _all_its_own(samples, rate) else None
-
-
-def _rise(lows: Sequence[int], runs: Sequence[int]) -> float | None:
-    """Bytes a run by which the lows rise, if they do to the end and without slowing down.
-
-    The first quarter may be unsteady: caches fill, workspaces are made.
-    """
-    if len(lows) > FEWEST and runs[-1] * 2 < runs[0]:  # too short to tell
-        lows, runs = lows[:-1], runs[:-1]
-    if len(lows) < FEWEST:
+    first = (len(values) - 1) // 4
+    steps = [(after - before, count) for (before, after), count in zip(pairwise(values), runs)][first:]
+    if min(rise for rise, _ in steps) < 0 or min(_thirds(steps)) <= 0:
         return None
-    steps = [after - before for before, after in pairwise(lows)]
-    late = len(steps) // 2
-    if min(steps[len(steps) // 4 :]) < 0 or min(steps[late:]) <= 0:
-        return None
-    rate = sum(steps[late:]) / sum(runs[late:-1])
-    overall = sum(steps) / sum(runs[:-1])
-    slowing = rate < overall / 2 or steps[-1] / runs[-2] < rate / 4
-    return None if slowing else rate
+    return None if _slows_down(steps) or _has_stopped(steps) else _typical_rate(steps)
 
 
-def _given_back(history: History) -> bool:
-    """Whether what was kept inside one call went at its end, as a forward pass's activations go in backward: far more was
-    freed than ever between two runs."""
-    kept = history.runs[-1].low - history.runs[0].low
-    return history.freed_since >= kept / 2 and history.freed_since > 1.5 * history.freed_gap
+def _rate(steps: Sequence[tuple[int, int]]) -> float:
+    return sum(rise for rise, _ in steps) / sum(runs for _, runs in steps)
 
 
-def _kept_after_all(history: History) -> bool:
-    """Whether that was memory of others: the line still held its own when its function, or a caller, ended. What is kept
-    from a short beginning, such as layers or data, is no leak: the longer part of the program comes after it."""
-    known = history.live and history.live_now >= 0
-    return known and not _is_gone(history, history.ended) and history.gross_since <= history.gross
+def _thirds(steps: Sequence[tuple[int, int]]) -> list[float]:
+    return [_rate(steps[len(steps) * i // 3 : len(steps) * (i + 1) // 3]) for i in range(3)]
 
 
-def _is_gone(history: History, ended: int) -> bool:
-    """Within one call, what goes because a function ended was kept as long as it could be."""
-    first, last = history.runs[0].low, history.runs[-1].low
-    return history.live and 0 <= history.live_now < (first + last) / 2 - ended
+def _slows_down(steps: list[tuple[int, int]]) -> bool:
+    """As a cache does that is nearly full. A single large step says nothing, nor do a few of varying sizes."""
+    if len(steps) < 6:
+        return False
+    largest = steps.index(max(steps))
+    early, middle, late = _thirds(steps[:largest] + steps[largest + 1 :])
+    return early > middle > late and late < early / 4
 
 
-def _all_its_own(samples: Sequence[Stretch], rate: float) -> bool:
-    """Where only the device's level is known: the line takes memory to the end, and no more than the level rises by."""
-    late = samples[len(samples) // 2 :]
-    net = sum(s.net for s in late) / sum(s.runs for s in late)
-    return min(s.net for s in late) > 0 and net <= rate * 1.05
+def _has_stopped(steps: Sequence[tuple[int, int]]) -> bool:
+    """Whether the last rise is longer ago than it ever was between two rises."""
+    pauses = [len(list(group)) if flat else 0 for flat, group in groupby(steps, lambda step: step[0] == 0)]
+    return pauses[-1] > max(pauses[:-1], default=0)
 
 
-def _fragmenting(samples: Sequence[Stretch]) -> float | None:
-    """Reserved bytes rise where this line runs, though allocated ones do not. They rise by whole segments, so quarters of
-    the time are compared."""
-    if len(samples) < FEWEST or _rise([s.level_low for s in samples], [s.runs for s in samples]) is not None:
-        return None
-    quarters = [_quarter(samples, i) for i in range(4)]
-    lows = [min(s.reserved_low for s in quarter) for quarter in quarters]
-    levels = [min(s.level_low for s in quarter) for quarter in quarters]
-    rising = lows[0] <= lows[1] < lows[2] < lows[3] and sum(s.reserved_net for s in quarters[3]) > 0
-    if not rising or lows[3] - lows[1] <= levels[3] - levels[1]:
-        return None
-    return (lows[3] - lows[1]) / sum(s.runs for quarter in quarters[1:3] for s in quarter)
-
-
-def _quarter(samples: Sequence[Stretch], number: int) -> Sequence[Stretch]:
-    return samples[len(samples) * number // 4 : len(samples) * (number + 1) // 4]
+def _typical_rate(steps: list[tuple[int, int]]) -> float:
+    """The median where each step is one run that holds more; else the mean without the largest step and the smallest."""
+    if all(rise > 0 and runs == 1 for rise, runs in steps):
+        return median(rise for rise, _ in steps)
+    return _rate(sorted(steps, key=lambda step: step[0] / step[1])[1:-1])

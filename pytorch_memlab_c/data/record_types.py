@@ -38,7 +38,7 @@ class Stats(NamedTuple):
     allocations: int
     #: Maxima of the columns in ``LineRecords.extra_columns``, or None where they were not read.
     extra: tuple[int | None, ...] | None = None
-    #: The later runs, all but the first; None where there is none, and where the line never allocated.
+    #: What the line held over its runs; None where it did not run again after it had allocated.
     growth: History | None = None
     #: The largest net of a later run; None where there is none.
     net_later_max: int | None = None

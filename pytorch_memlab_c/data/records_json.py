@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from . import holder_types
 from .growth import History, Stretch
@@ -15,8 +16,14 @@ from .records import Records
 from .saved_types import Saved
 
 VERSION = 1
-#: The names of the values in `stats` and in `saved`.
-Fields = tuple[list[str], list[str]]
+
+
+class Fields(NamedTuple):
+    """What a document's arrays mean: the names of the values in `stats` and in `saved`, and how growth is read."""
+
+    stats: list[str]
+    saved: list[str]
+    history: Callable[[Any], History | None]
 
 
 def dumps(records: Records) -> str:
@@ -88,7 +95,9 @@ def _line_to_json(line: LineRecord) -> dict[str, Any]:
 
 
 def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
-    fields = document["fields"], document.get("saved_fields", [])
+    older = "gross" in document.get("growth_fields", {}).get("history", ())
+    history = History.of_older if older else History.of
+    fields = Fields(document["fields"], document.get("saved_fields", []), history)
     return {
         "functions": tuple(_function_from_json(f, fields) for f in document["functions"]),
         "extra_columns": tuple(document["extra_columns"]),
@@ -115,12 +124,12 @@ def _function_from_json(function: dict[str, Any], fields: Fields) -> FunctionRec
 
 
 def _line_from_json(line: dict[str, Any], fields: Fields) -> LineRecord:
-    stats = {device: _stats_from_json(values, fields[0]) for device, values in line["stats"].items()}
-    saved = {device: Saved(**dict(zip(fields[1], values))) for device, values in line.get("saved", {}).items()}
+    stats = {device: _stats_from_json(values, fields) for device, values in line["stats"].items()}
+    saved = {device: Saved(**dict(zip(fields.saved, values))) for device, values in line.get("saved", {}).items()}
     return LineRecord(line["line"], line["hits"], tuple(line["charged"]), stats, saved)
 
 
-def _stats_from_json(values: list[Any], fields: list[str]) -> Stats:
-    stats = Stats(**dict(zip(fields, values)))
+def _stats_from_json(values: list[Any], fields: Fields) -> Stats:
+    stats = Stats(**dict(zip(fields.stats, values)))
     extra = None if stats.extra is None else tuple(stats.extra)
-    return stats._replace(extra=extra, growth=History.of(stats.growth))
+    return stats._replace(extra=extra, growth=fields.history(stats.growth))

@@ -103,8 +103,8 @@ class HolderBook:
         notes = []
         if following.sampler() == "statistics":
             notes.append(
-                "who holds the peak of a CUDA device is unavailable: its allocator's events are not followed, its "
-                "statistics are read instead"
+                "who holds the peak of a CUDA device, and which lines keep more on every run, is unavailable: its "
+                "allocator's events are not followed, its statistics are read instead"
             )
         if self.native.failed:
             notes.append("memory ran out while profiling: bytes of some lines are in the row elsewhere")

@@ -25,6 +25,7 @@ from ..render.text import write_text
 from . import callables
 from .display import RecordsDisplay
 from .holder_book import HolderBook
+from .module_methods import with_modules
 from .records import LineRecords
 from .uncounted import uncounted
 
@@ -193,7 +194,8 @@ class LineProfiler:
             holders=self._book.records(),
             saved=self._tracer.saved() if self._saved else None,
         )
-        return dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
+        records = dataclasses.replace(records, notes=(*records.notes, *uncounted(records.functions)))
+        return with_modules(records, following.torch_module())
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
         """The table: HTML in a notebook, text elsewhere; in a script it is printed, and returned as well.

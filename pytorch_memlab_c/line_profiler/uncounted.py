@@ -34,6 +34,5 @@ def _past_the_counters(torch: ModuleType) -> Iterator[str]:
 
 def _most_pinned(torch: ModuleType) -> int:
     """The peak of pinned bytes so far; 0 where this version of PyTorch does not count them."""
-    stats = getattr(torch.cuda, "host_memory_stats", dict)()
-    peak: int = stats.get("active_bytes.peak", 0)
-    return peak
+    stats: dict[str, int] = getattr(torch.cuda, "host_memory_stats", dict)()
+    return stats.get("active_bytes.peak", 0)

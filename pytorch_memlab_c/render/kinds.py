@@ -44,7 +44,8 @@ def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:
         column: [getattr(one, field) for one in stats] for column, field in _GROWTH_COLUMNS.items()
     }
     columns["bytes_per_run"] = [growth and growth.bytes_per_run for growth in growths]
-    return _frame(ran, columns, {"growth": [growth and growth.kind for growth in growths]})
+    columns["held"] = [growth and growth.held for growth in growths]
+    return _frame(ran, columns)
 
 
 def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
@@ -55,20 +56,17 @@ def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
             column: [getattr(place.record.saved[place.device], field) for place in kept]
             for column, field in SAVED_FIELDS.items()
         },
-        {},
     )
 
 
-def _frame(
-    found: Sequence[Place], numbers: dict[str, list[Any]], texts: dict[str, list[str | None]]
-) -> pandas.DataFrame:
+def _frame(found: Sequence[Place], numbers: dict[str, list[Any]]) -> pandas.DataFrame:
     import pandas
 
     functions = pandas.Index([place.label for place in found], dtype=object)
     lines = pandas.Index([place.record.line for place in found], dtype="int64")
     index = pandas.MultiIndex.from_arrays([functions, lines], names=["function", "line"])
     data: dict[str, Any] = {name: pandas.array(values, dtype="Int64") for name, values in numbers.items()}
-    texts = {**texts, "device": [place.device for place in found], "code": [place.code for place in found]}
+    texts = {"device": [place.device for place in found], "code": [place.code for place in found]}
     data.update({name: pandas.array(values, dtype="string") for name, values in texts.items()})
     frame: pandas.DataFrame = pandas.DataFrame(data, index=index)
     return frame

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..data.growth import FREED_LATER, RESERVED, Growth, growth_of
+from ..data.growth import Growth, growth_of
 from ..data.line_devices import Place, places
 from ..data.records import Records
 from ..data.saved_types import SAVED_UNSEEN, Saved
@@ -57,25 +57,16 @@ def sections_html(records: Records, func: Any = None, device: Any = None, page: 
 
 
 def _growing(found: Sequence[Place]) -> Section | None:
-    grown = [(place, stats, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
-    rows = [_growth_row(place, stats, growth) for place, stats, growth in grown if growth is not None]
-    kinds = {growth.kind for _, _, growth in grown if growth is not None}
-    notes = [text for kind, text in _GROWTH_NOTES.items() if kind in kinds]
-    header = ("each run keeps", "first run", "later runs", "what", "where", "code")
+    grown = [(place, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
+    rows = [_growth_row(place, growth) for place, growth in grown if growth is not None]
+    header = ("each run keeps", "runs", "held now", "where", "code")
     title = "Lines that keep more memory on every run"
-    return Section(title, header, tuple(rows), tuple(notes)) if rows else None
+    return Section(title, header, tuple(rows), ()) if rows else None
 
 
-_GROWTH_NOTES = {
-    FREED_LATER: "freed later: it was given back after the last run; no leak, if that was not the program's end",
-    RESERVED: "reserved: the allocator takes more from the device though no more is allocated (fragmentation)",
-}
-
-
-def _growth_row(place: Place, stats: Any, growth: Growth) -> tuple[str, ...]:
-    size = readable_size(growth.bytes_per_run)
-    first = readable_size(stats.net_first)
-    return size, first, str(stats.runs - 1), growth.kind, _where(place), clean_code(place.code).strip()
+def _growth_row(place: Place, growth: Growth) -> tuple[str, ...]:
+    sizes = readable_size(growth.bytes_per_run), str(growth.runs), readable_size(growth.held)
+    return *sizes, _where(place), clean_code(place.code).strip()
 
 
 def _where(place: Place) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..engine import following
 from ..engine.torch_import import after_torch_import
+from . import environment, program_end
 from .availability import SimulationUnavailable, check_build, check_platform, cuda_version_of_build
 from .configuration import Configuration, devices_asked_for, parse_environment
-from .library import interpose, load_runtime
+from .library import driver_folder, interpose, load_runtime
 from .models import GIB
 
 ENVIRONMENT_VARIABLE = "PYTORCH_MEMLAB_SIMULATE"
@@ -105,8 +106,8 @@ def _enable(configuration: Configuration) -> None:
         if torch is not None and torch.cuda.is_initialized():
             raise RuntimeError("CUDA is in use in this process already: call simulate.enable() before its first use")
         runtime = load_runtime(configuration)
-        # Kernels compiled at run time are empty here: they must not get into the cache that real devices use.
-        os.environ["USE_PYTORCH_KERNEL_CACHE"] = "0"
+        environment.prepare(driver_folder())
+        program_end.register()
         if torch is None:
             after_torch_import(lambda module: _prepare_torch(module, runtime))
         else:

@@ -11,11 +11,16 @@ from .availability import SimulationUnavailable
 from .configuration import Configuration
 
 # In this order: libraries with the names libcuda.so.1 and libnvidia-ml.so.1 depend on the first.
-_LIBRARIES = ("libpml_simcudart.so", "libpml_simcuda.so", "libpml_simnvml.so")
+_DRIVER_FOLDER = "simulated_driver"
+_LIBRARIES = (
+    "libpml_simcudart.so",
+    f"{_DRIVER_FOLDER}/libcuda.so.1",
+    f"{_DRIVER_FOLDER}/libnvidia-ml.so.1",
+)
 
 
 class _Spec(ctypes.Structure):
-    """pml_sim_spec of native/simcuda/sim.h."""
+    """`struct sim_spec` of native/simcuda/sim.h."""
 
     _fields_ = [
         ("name", ctypes.c_char * 256),
@@ -39,6 +44,11 @@ def _library_folder() -> Path:
         if all((folder / name).exists() for name in _LIBRARIES):
             return folder
     raise SimulationUnavailable(f"{_LIBRARIES[0]} is not beside the package: this installation was built without it")
+
+
+def driver_folder() -> Path:
+    """The folder with a libcuda.so.1 that programs can be linked to."""
+    return _library_folder() / _DRIVER_FOLDER
 
 
 def load_runtime(configuration: Configuration) -> ctypes.CDLL:

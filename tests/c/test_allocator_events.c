@@ -6,7 +6,7 @@
 
 #include "meter/cpu_blocks.h"
 #include "check.h"
-#include "events/elf_got.h"
+#include "elf/elf_got.h"
 #include "events/allocator_events.h"
 #include "fresh.h"
 #include "holders/ledger.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "events/elf_got.h"
+#include "elf/elf_got.h"
 
 typedef int answer_function(int);
 typedef int count_function(void);

@@ -1,28 +1,20 @@
-/* A line's later runs: stretches of equal width, levels by run and by outermost call, what was freed in between. */
+/* What a line held over its runs: stretches of equal width, by run and by call, and statements that come back to a
+ * line. */
 #include "check.h"
 #include "lines/growth.h"
 
 static struct pml_growth growth;
-static int64_t freed;
+static uint64_t pass;
 
 static void fresh(void)
 {
-    growth = (struct pml_growth){.live = false};
-    freed = 0;
+    growth = (struct pml_growth){.call = 0};
+    pass = 0;
 }
 
-/* A run that begins at `level`, of which the line holds `live`, takes `net`, and frees `gone` in between. */
-static void run(bool first, int64_t level, int64_t live, int64_t net, int64_t gone, uint64_t epoch)
+static void run(int64_t held, int64_t old, uint64_t call)
 {
-    freed += gone;
-    int64_t end = level + net;
-    struct pml_span span = {
-        .start.level = {level, level, 10 * level},
-        .end = {.level = {end, end, 10 * level + 7}, .gross = end + freed},
-        .end_ticks = 1,
-        .live = live,
-    };
-    pml_growth_add(&growth, first, &span, epoch);
+    pml_growth_add(&growth, held, old, call, ++pass);
 }
 
 static int stretches(const struct pml_history *history)
@@ -46,7 +38,7 @@ static void every_run_is_in_one_stretch(void)
         /* WHEN */
         fresh();
         for (int64_t i = 0; i < runs; i++)
-            run(i == 0, 1000 + i, -1, 3, 0, 1);
+            run(1000 + i, i, 1);
         /* THEN */
         const struct pml_history *h = &growth.runs;
         int64_t width = 1;
@@ -56,12 +48,10 @@ static void every_run_is_in_one_stretch(void)
         CHECK_INT(stretches(h), (runs + width - 1) / width);
         for (int i = 0; i < stretches(h); i++) {
             int64_t before = i * width, inside = i < stretches(h) - 1 ? width : runs - before;
+            CHECK_INT(stretch_of_runs(i)->samples, inside);
             CHECK_INT(stretch_of_runs(i)->runs, inside);
-            CHECK_INT(stretch_of_runs(i)->low, 1000 + before);
-            CHECK_INT(stretch_of_runs(i)->level_low, 1000 + before);
-            CHECK_INT(stretch_of_runs(i)->reserved_low, 10 * (1000 + before) + 7);
-            CHECK_INT(stretch_of_runs(i)->net, 3 * inside);
-            CHECK_INT(stretch_of_runs(i)->reserved_net, 7 * inside);
+            CHECK_INT(stretch_of_runs(i)->held, 1000 + before);
+            CHECK_INT(stretch_of_runs(i)->old, before);
         }
     }
 }
@@ -70,57 +60,65 @@ static void lows_are_the_lowest_of_a_stretch(void)
 {
     fresh();
     for (int i = 0; i < 32; i++)
-        run(i == 0, 100, i % 2 ? 5 : 50, 0, 0, 1);
-    for (int i = 0; i < 16; i++)
-        CHECK_INT(stretch_of_runs(i)->low, 5);
-    CHECK(growth.live);
+        run(i % 2 ? 5 : 50, i % 2 ? 40 : 4, 1);
+    CHECK_INT(stretches(&growth.runs), PML_STRETCHES);
+    for (int i = 0; i < 16; i++) {
+        CHECK_INT(stretch_of_runs(i)->held, 5);
+        CHECK_INT(stretch_of_runs(i)->old, 4);
+    }
 }
 
-static void one_unknown_run_makes_all_unknown(void)
-{
-    fresh();
-    run(true, 100, 5, 0, 0, 1);
-    CHECK(growth.live);
-    run(false, 100, -1, 0, 0, 1);
-    run(false, 100, 5, 0, 0, 1);
-    CHECK(!growth.live);
-}
-
-static void a_call_counts_once_with_its_first_level(void)
+static void a_call_counts_once_with_its_first_run(void)
 {
     /* GIVEN three calls of two runs each */
     fresh();
     for (int i = 0; i < 6; i++)
-        run(i == 0, 100 * i, -1, 10, 0, 1 + i / 2);
+        run(100 * i, 10 * i, 1 + i / 2);
     /* THEN */
     CHECK_INT(stretches(&growth.calls), 3);
     for (int i = 0; i < 3; i++) {
-        CHECK_INT(stretch_of_calls(i)->runs, 1);
-        CHECK_INT(stretch_of_calls(i)->low, 200 * i);
-        CHECK_INT(stretch_of_calls(i)->net, 20);
+        CHECK_INT(stretch_of_calls(i)->samples, 1);
+        CHECK_INT(stretch_of_calls(i)->runs, 2);
+        CHECK_INT(stretch_of_calls(i)->held, 200 * i);
+        CHECK_INT(stretch_of_calls(i)->old, 20 * i);
     }
     CHECK_INT(stretches(&growth.runs), 6);
 }
 
-static void the_largest_gap(void)
+static void runs_of_calls_are_added_up(void)
+{
+    /* GIVEN forty calls of three runs each: stretches of four calls */
+    fresh();
+    for (int i = 0; i < 120; i++)
+        run(i, i, 1 + i / 3);
+    /* THEN */
+    CHECK_INT(growth.calls.width, 4);
+    CHECK_INT(stretches(&growth.calls), 10);
+    for (int i = 0; i < 10; i++) {
+        CHECK_INT(stretch_of_calls(i)->samples, 4);
+        CHECK_INT(stretch_of_calls(i)->runs, 12);
+        CHECK_INT(stretch_of_calls(i)->held, 12 * i);
+    }
+}
+
+static void a_statement_that_comes_back_to_its_line_is_one_run(void)
 {
     fresh();
-    run(true, 0, -1, -50, 1000, 1);
-    CHECK_INT(growth.freed_gap, 0);
-    run(false, 0, -1, 30, 40, 1);
-    run(false, 0, -1, -5, 20, 1);
-    CHECK_INT(growth.freed_gap, 40);
-    CHECK_INT(growth.freed, 1060);
-    CHECK_INT(growth.gross_first, 950);
-    CHECK_INT(growth.gross, 1055);
+    run(100, 0, 1);
+    pml_growth_add(&growth, 120, 20, 1, pass);
+    run(200, 100, 1);
+    CHECK_INT(stretches(&growth.runs), 2);
+    CHECK_INT(stretch_of_runs(0)->runs, 1);
+    CHECK_INT(stretch_of_runs(0)->held, 100);
+    CHECK_INT(growth.calls.open.runs, 2);
 }
 
 int main(void)
 {
     RUN(every_run_is_in_one_stretch);
     RUN(lows_are_the_lowest_of_a_stretch);
-    RUN(one_unknown_run_makes_all_unknown);
-    RUN(a_call_counts_once_with_its_first_level);
-    RUN(the_largest_gap);
+    RUN(a_call_counts_once_with_its_first_run);
+    RUN(runs_of_calls_are_added_up);
+    RUN(a_statement_that_comes_back_to_its_line_is_one_run);
     return check_report();
 }

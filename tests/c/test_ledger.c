@@ -39,11 +39,19 @@ static void a_line_holds_what_it_allocated_at_the_highest_moment(void)
     clear_holders();
 }
 
+/* What a line holds: now, and with what went only because functions ended. */
+static void check_line(int line, int64_t live, int64_t end)
+{
+    int64_t live_now, end_now;
+    pml_ledger_of_line(1, pml_codes_find(&key[0]), line, &live_now, &end_now);
+    CHECK_INT(live_now, live);
+    CHECK_INT(end_now, end);
+}
+
 static void what_goes_as_functions_end_is_told_apart(void)
 {
     fresh_holders();
     struct pml_frame_stack stack = {.depth = 0};
-    int64_t live, ended;
     subscribe(0, 0);
     begin(0, NULL);
     call(&stack, id, 0, FIRST);
@@ -54,27 +62,81 @@ static void what_goes_as_functions_end_is_told_apart(void)
     line_event(&stack, 4);
     allocate(1, 3, 9);
     /* WHEN: a function returns, then its caller goes on */
-    pml_ledger_set_ending(true);
+    pml_ledger_set_phase(PML_ENDING);
     release(1, 0, 100);
-    pml_ledger_set_ending(false);
+    pml_ledger_set_phase(PML_RUNNING);
     release(1, 1, 40);
     /* THEN */
-    const struct pml_code *code = pml_codes_find(&key[0]);
-    pml_ledger_of_line(1, code, 3, &live, &ended);
-    CHECK_INT(live, 5);
-    CHECK_INT(ended, 100);
-    pml_ledger_of_line(1, code, 4, &live, &ended);
-    CHECK_INT(live, 9);
-    CHECK_INT(ended, 0);
+    check_line(3, 5, 105);
+    check_line(4, 9, 9);
     /* AND it is counted anew when the line runs again */
     line_event(&stack, 3);
-    pml_ledger_of_line(1, code, 3, &live, &ended);
-    CHECK_INT(live, 5);
-    CHECK_INT(ended, 0);
+    check_line(3, 5, 5);
+    finish(1, &stack);
+}
+
+static void what_goes_after_the_last_function_was_kept_until_then(void)
+{
+    fresh_holders();
+    struct pml_frame_stack stack = {.depth = 0};
+    subscribe(0, 0);
+    begin(0, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    allocate(1, 0, 100);
+    allocate(1, 1, 40);
+    line_event(&stack, 4);
+    /* WHEN */
+    pml_ledger_set_phase(PML_UNWATCHED);
+    release(1, 0, 100);
+    check_line(3, 40, 140);
+    /* THEN: only as long as nothing else is watched */
+    pml_ledger_set_phase(PML_RUNNING);
+    check_line(3, 40, 40);
+    pml_ledger_set_phase(PML_UNWATCHED);
+    release(1, 1, 40);
+    check_line(3, 0, 40);
+    pml_ledger_set_phase(PML_RUNNING);
+    finish(1, &stack);
+}
+
+/* What a line holds as it begins, and what of that is older than its last run. */
+static void check_begin(int line, int64_t live, int64_t old)
+{
+    struct pml_code *code = pml_codes_find(&key[0]);
+    int64_t live_now, old_now;
+    pml_ledger_catch_up();
+    pml_ledger_begin_line(1, pml_owners_of_line(code, line), code->since, &live_now, &old_now);
+    CHECK_INT(live_now, live);
+    CHECK_INT(old_now, old);
+}
+
+static void what_a_line_holds_as_it_begins(void)
+{
+    fresh_holders();
+    struct pml_frame_stack stack = {.depth = 0};
+    subscribe(0, 0);
+    begin(0, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    check_begin(3, -1, 0);
+    allocate(1, 0, 100);
+    check_begin(3, 100, 0);
+    check_begin(3, 100, 100); /* its last run took none */
+    allocate(1, 1, 40);
+    allocate(1, 2, 7);
+    release(1, 0, 100);
+    release(1, 2, 7);
+    check_begin(3, 40, 0);
+    allocate(1, 0, 100);
+    release(1, 1, 40);
+    check_begin(3, 100, 0);
+    allocate(1, 1, 1);
+    check_begin(3, 101, 100);
     pml_ledger_follow_accelerators(false);
-    pml_ledger_of_line(1, code, 3, &live, &ended);
-    CHECK_INT(live, -1);
+    check_begin(3, -1, 0);
     pml_ledger_follow_accelerators(true);
+    check_begin(3, 0, 0);
     finish(1, &stack);
 }
 
@@ -432,6 +494,8 @@ int main(void)
 {
     RUN(a_line_holds_what_it_allocated_at_the_highest_moment);
     RUN(what_goes_as_functions_end_is_told_apart);
+    RUN(what_goes_after_the_last_function_was_kept_until_then);
+    RUN(what_a_line_holds_as_it_begins);
     RUN(the_value_when_a_function_begins_counts);
     RUN(overlapping_profilers_each_have_their_own_lines_and_peak);
     RUN(recursion_makes_no_more_owners_than_there_are_lines);

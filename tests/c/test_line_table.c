@@ -6,13 +6,19 @@
 #include "lines/line_table.h"
 
 static struct pml_window window;
+static uint64_t passes;
+static int64_t held = -1; /* by the line as it begins */
 
 /* A segment on one device, in which nothing else happened on the others. */
 static void segment(struct pml_line_table *table, int line, int device, int64_t start, int64_t peak, int64_t end)
 {
     memset(&window, 0, sizeof window);
     window.devices = pml_meter_devices();
+    window.call = window.pass = ++passes;
+    for (int d = 0; d < window.devices; d++)
+        window.span[d].held = -1;
     window.span[device] = (struct pml_span){
+        .held = held,
         .peak = {peak, peak, peak + 1000},
         .start = {{start, start, start}, 10, 1},
         .end = {{end, end, end + 500}, 10 + 3 * peak, 4},
@@ -207,9 +213,13 @@ static void a_second_target_sets_the_figures_apart(void)
     struct pml_line_table *table = new_table();
     use_device(2);
     use_device(1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        held = i ? 100 * i : -1;
         segment(table, 12, 1, 100 * i, 100 * i + 120, 100 * i + 100);
-    CHECK(pml_line_table_stats(table, 12, 2)->growth != NULL);
+    }
+    held = -1;
+    CHECK_INT(pml_line_table_stats(table, 12, 2)->growth->runs.open.held, 200);
+    CHECK_INT(pml_line_table_stats(table, 12, 2)->growth->runs.closed, 1);
     /* WHEN it is charged to another one, that stands at 7 */
     window.span[2] = (struct pml_span){.peak = {7, 7, 7}, .end.level = {7, 7, 7}, .end_ticks = 1};
     CHECK(pml_line_table_record(table, 12, &window, 2));

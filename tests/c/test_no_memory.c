@@ -97,8 +97,9 @@ static void a_line_table_is_whole_or_not_there(void)
 static void record_on_two_devices(struct pml_line_table *table, int target, int n)
 {
     int allocations = target == 1 ? 2 : 1;
-    struct pml_window window = {
-        .devices = 2, .span = {{.end.level = {1, 1, 1}, .end_ticks = 1}, {.end.level = {2, 2, 2}, .end_ticks = 1}}};
+    struct pml_window window = {.devices = 2,
+                                .span = {{.end.level = {1, 1, 1}, .end_ticks = 1, .held = -1},
+                                         {.end.level = {2, 2, 2}, .end_ticks = 1, .held = -1}}};
     if (target != 1)
         CHECK(pml_line_table_record(table, 5, &window, 1));
     fail_at(n);

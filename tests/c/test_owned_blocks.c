@@ -24,17 +24,17 @@ static const struct pml_owner_bytes *put(int i, int64_t size, struct pml_owner_b
     CHECK(pml_owned_blocks_has_room(&table) || pml_owned_blocks_make_room(&table));
     struct pml_owned_block *slot = pml_owned_blocks_probe(&table, pointer_of(i));
     const struct pml_owner_bytes *before = slot->size ? slot->owner_bytes : NULL;
-    pml_owned_blocks_set(&table, slot, pointer_of(i), size, by);
+    pml_owned_blocks_set(&table, slot, pointer_of(i), size, by, 0);
     return before;
 }
 
 /* What was there. */
 static struct pml_owned_block take(int i)
 {
-    struct pml_owned_block *slot = pml_owned_blocks_find(&table, pointer_of(i)), taken = {0, 0, NULL};
+    struct pml_owned_block *slot = pml_owned_blocks_find(&table, pointer_of(i)), taken = {.owner_bytes = NULL};
     if (slot) {
         taken = *slot;
-        pml_owned_blocks_set(&table, slot, pointer_of(i), 0, slot->owner_bytes);
+        pml_owned_blocks_set(&table, slot, pointer_of(i), 0, slot->owner_bytes, 0);
         pml_owned_blocks_give_back_room(&table);
     }
     return taken;

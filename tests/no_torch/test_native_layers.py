@@ -19,6 +19,7 @@ NATIVE = ROOT / "native"
 #: From the lowest to the highest. A folder uses those before it; "" is native/ itself.
 LAYERS = [
     "base",
+    "elf",
     "meter",
     "lines",
     "holders",

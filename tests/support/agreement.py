@@ -13,7 +13,6 @@ import sys
 from typing import Any
 
 from pytorch_memlab_c import LineProfiler, _native, profile, simulate
-from pytorch_memlab_c.data.growth import History
 from pytorch_memlab_c.engine import following
 from pytorch_memlab_c.line_profiler import decorators
 
@@ -79,8 +78,7 @@ def expected_rows(reference: ReferenceTracer) -> dict[Any, tuple[Any, ...]]:
     for (code, line, device), peaks in reference.peaks.items():
         nets = reference.nets[code, line, device]
         summary = (nets[0], sum(nets), max(nets), nets[-1])
-        later = reference.later_runs((code, line, device))
-        rows[code, line, device] = (reference.hits[code, line], len(nets), *peaks, *summary, later)
+        rows[code, line, device] = (reference.hits[code, line], len(nets), *peaks, *summary)
     return rows
 
 
@@ -92,9 +90,7 @@ def counted_rows(profiler: LineProfiler) -> dict[Any, tuple[Any, ...]]:
                 stats = line.stats_by_slot[1 + device]
                 peaks = stats.active_peak_bytes, stats.allocated_peak_bytes, stats.reserved_peak_bytes
                 nets = stats.net_first_bytes, stats.net_sum_bytes, stats.net_max_bytes, stats.net_last_bytes
-                history = History.of(stats.growth)
-                later = [(s[0], s[2], s[3], s[4], s[5]) for s in history.runs] if history else []
-                rows[counted.code, line.line, device] = (line.hits, stats.runs, *peaks, *nets, later)
+                rows[counted.code, line.line, device] = (line.hits, stats.runs, *peaks, *nets)
     return rows
 
 

@@ -122,7 +122,7 @@ def build_and_train() -> None:
 def build() -> Any:
     data = []
     for _ in range(12):
-        data.append(tensor())
+        data.append(tensor())  # grows
     return data
 
 
@@ -303,7 +303,7 @@ def check(loop: Any, functions: tuple[Any, ...]) -> dict[str, Any]:
     with LineProfiler(*functions, device=DEVICE) as profiler:
         loop()
     frame = profiler.to_dataframe(kind="growth")
-    marked = frame[frame["growth"] == "growing"]
+    marked = frame.dropna(subset="bytes_per_run")
     code = [text.strip() for text in marked["code"]]
     expected = [
         line.strip()
@@ -312,28 +312,6 @@ def check(loop: Any, functions: tuple[Any, ...]) -> dict[str, Any]:
         if line.rstrip().endswith("# grows")
     ]
     return {"marked": code, "expected": expected, "bytes": [int(value) for value in marked["bytes_per_run"]]}
-
-
-def fragments() -> None:
-    for i in range(24):
-        big = tensor(20 + 4 * i)
-        big = None
-    del big
-
-
-def reuses() -> None:
-    for _ in range(24):
-        big = tensor(20)
-        big = None
-    del big
-
-
-def kinds(loop: Any) -> list[list[str]]:
-    torch.cuda.empty_cache()
-    with LineProfiler(loop, device=DEVICE) as profiler:
-        loop()
-    frame = profiler.to_dataframe(kind="growth").dropna(subset="growth")
-    return [[code.strip(), kind] for code, kind in zip(frame["code"], frame["growth"])]
 
 
 def check_all() -> dict[str, Any]:
@@ -349,7 +327,6 @@ def main() -> None:
         torch.empty(1, device=DEVICE)
     report(events=check_all())
     if DEVICE != "cpu":
-        report(fragments=kinds(fragments), reuses=kinds(reuses))
         _native.use_statistics_only(True)
         report(statistics=check_all())
 

@@ -16,13 +16,12 @@ class Segment:
     def __init__(self, frame: Any, now: list[dict[str, int]]) -> None:
         self.frame = frame
         self.line = frame.f_lineno
-        self.start = [(levels["allocated_bytes"], levels["reserved_bytes"], levels["gross"]) for levels in now]
+        self.start = [levels["allocated_bytes"] for levels in now]
         self.peak = [dict(levels) for levels in now]
 
 
 class ReferenceTracer:
-    """Figures by (code, line, device): hits, the peak of each metric, and the net of every run in order; for each run also
-    its levels."""
+    """Figures by (code, line, device): hits, the peak of each metric, and the net of every run in order."""
 
     def __init__(self, *functions: Any, devices: int = 1) -> None:
         self.codes = {function.__code__ for function in functions}
@@ -30,8 +29,6 @@ class ReferenceTracer:
         self.hits: dict[Any, int] = defaultdict(int)
         self.peaks: dict[Any, list[int]] = {}
         self.nets: dict[Any, list[int]] = defaultdict(list)
-        self.runs: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
-        self.allocating: dict[Any, int] = {}  # the first run that allocated
         self.open: list[Segment] = []
 
     def __enter__(self) -> ReferenceTracer:
@@ -63,8 +60,7 @@ class ReferenceTracer:
         for device in self.devices:
             stats = torch.cuda.memory_stats_as_nested_dict(device)
             torch.cuda.reset_peak_memory_stats(device)
-            gross = stats["allocated_bytes"]["all"]["allocated"]
-            now.append({m: stats[m]["all"]["current"] for m in METRICS} | {"gross": gross})
+            now.append({m: stats[m]["all"]["current"] for m in METRICS})
             for segment in self.open:
                 for m in METRICS:
                     segment.peak[device][m] = max(segment.peak[device][m], stats[m]["all"]["peak"])
@@ -77,19 +73,4 @@ class ReferenceTracer:
             key = frame.f_code, segment.line, device
             peak = [segment.peak[device][m] for m in METRICS]
             self.peaks[key] = [max(pair) for pair in zip(peak, self.peaks.get(key, peak))]
-            (level, reserved, gross), end = segment.start[device], now[device]["reserved_bytes"]
-            net = now[device]["allocated_bytes"] - level
-            self.nets[key].append(net)
-            self.runs[key].append((level, end, net, end - reserved))
-            if now[device]["gross"] > gross:
-                self.allocating.setdefault(key, len(self.runs[key]) - 1)
-
-    def later_runs(self, key: Any) -> list[tuple[int, ...]]:
-        """All runs but the first, from the first that allocated, in at most 16 stretches of equally many: runs, the lowest level at their starts, the
-        lowest reserved bytes at their ends, and the sums of both nets."""
-        later = self.runs[key][max(1, self.allocating[key]) :] if key in self.allocating else []
-        width = 1
-        while len(later) > 16 * width:
-            width *= 2
-        stretches = (later[i : i + width] for i in range(0, len(later), width))
-        return [(len(s), *map(min, list(zip(*s))[:2]), *map(sum, list(zip(*s))[2:])) for s in stretches]
+            self.nets[key].append(now[device]["allocated_bytes"] - segment.start[device])

@@ -84,9 +84,8 @@ def mixed() -> LineRecords:
 def whole() -> LineRecords:
     """A report with everything that stands beside the tables, of hostile source: who holds the peaks, allocations that
     failed, growth, and what backward will need."""
-    rises = [(1, K * i, K * i, 0, K, 0) for i in range(8)]
-    history = (True, 8 * K, 0, 8 * K, 0, 0, 0, rises, [(1, 0, 0, 0, 8 * K, 0)])
-    grown = (*stats(9 * M, K, runs=9, net_sum=9 * K), history, K)
+    history = (8 * K, 8 * K, [(1, 1, K * i, K * i - K) for i in range(1, 9)], [(1, 8, K, 0)])
+    grown = stats(9 * M, K, runs=9, net_sum=9 * K)._replace(growth=history, net_later_max_bytes=K)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/project/work.py")
     kept = [(number, CUDA0, (number * M, M, 2 * M, M, K, K, K)) for number in range(2, len(HOSTILE) + 1)]

@@ -16,8 +16,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_UP = REPOSITORY / "native" / "simcuda" / "startup"
 
-_PRELUDE = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import autograd_end; sys.path.pop()"
-
 _ZYGOTE = """
 import json, os, sys, traceback
 from pytorch_memlab_c import simulate
@@ -64,7 +62,7 @@ def fresh(
 ) -> subprocess.CompletedProcess[str]:
     """Runs code in a new interpreter; with check, fails the test with its output if it fails."""
     result = subprocess.run(
-        [sys.executable, "-c", _PRELUDE + textwrap.dedent("\n" + code)],
+        [sys.executable, "-c", textwrap.dedent(code)],
         env=environment(**changes),
         cwd=folder,
         capture_output=True,

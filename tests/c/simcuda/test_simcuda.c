@@ -1,4 +1,5 @@
-/* The simulated CUDA runtime through its own API: accounting, contents, kinds of memory, streams, graphs, threads, fork.
+/* The simulated CUDA runtime through its own API: accounting, contents, kinds of memory, streams, graphs, threads,
+ * fork.
  *
  * No CUDA header: the calls are declared in simcuda_api.h as the library defines them.
  */
@@ -185,7 +186,10 @@ static void copy_and_compare(struct check_random *random)
     cudaGetLastError();
 }
 
-static void copies_are_real(void) { check_seeds(copy_and_compare, 8); }
+static void copies_are_real(void)
+{
+    check_seeds(copy_and_compare, 8);
+}
 
 static void zeros_take_no_memory(void)
 {
@@ -259,7 +263,10 @@ static void mappings_hold_physical_memory(void)
 
 /* ---- streams, events, graphs ---- */
 
-static void count_call(void *data) { ++*(int *)data; }
+static void count_call(void *data)
+{
+    ++*(int *)data;
+}
 
 static void streams_and_events(void)
 {
@@ -410,8 +417,8 @@ static void a_child_forked_between_threads_works(void)
 
 int main(void)
 {
-    struct device_spec spec = {.name = "Simulated", .total_memory = TOTAL, .major = 8, .minor = 6, .sm_count = 10,
-                               .threads_per_sm = 1536};
+    struct device_spec spec = {
+        .name = "Simulated", .total_memory = TOTAL, .major = 8, .minor = 6, .sm_count = 10, .threads_per_sm = 1536};
     unsetenv("CUDA_VISIBLE_DEVICES");
     check_state.test = "main";
     CHECK_INT(pml_simcuda_configure(&spec, 9), 1);

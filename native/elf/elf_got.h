@@ -1,6 +1,7 @@
 /* Rewriting what a loaded ELF library calls: its GOT slots for one symbol. Linux, 64-bit x86 and Arm.
  *
- * Threads: the dynamic linker's own lock is held while a library is searched; a slot is written as one aligned word.
+ * Ownership: none. Threads: any; a slot is written as one aligned word. Lock: the dynamic linker's, held while a
+ * library is searched.
  */
 #ifndef PML_ELF_GOT_H
 #define PML_ELF_GOT_H
