@@ -99,10 +99,13 @@ def _by_storage(frame: pandas.DataFrame, which: str) -> dict[Any, _Held]:
     missing = [column for column in COLUMNS if column not in getattr(frame, "columns", ())]
     if missing:
         raise ValueError(f"{which} is not a frame of MemReporter.snapshot(): it has no column {missing[0]!r}")
-    columns = ("name", "type", "shape", "device", "storage_bytes")
-    held = zip(frame["storage_id"], *(frame[column] for column in columns))
+    columns = ("storage_id", "name", "type", "shape", "device", "storage_bytes")
     by_holder = set(frame.attrs.get(_BY_HOLDER, ()))
-    return {(values[3], key): _Held(*values, by_holder=values[0] in by_holder) for key, *values in held if values[-1]}
+    return {
+        (device, key): _Held(name, kind, shape, device, size, name in by_holder)
+        for key, name, kind, shape, device, size in zip(*(frame[column] for column in columns))
+        if size
+    }
 
 
 def _replaced(gone: dict[Any, _Held], fresh: dict[Any, _Held]) -> list[tuple[Any, ...]]:

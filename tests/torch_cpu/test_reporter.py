@@ -70,7 +70,7 @@ class TestSizes:
         layer = torch.nn.Linear(1234, 987)
         rows = [row for row in section().rows if row.shape in ((987, 1234), (987,))]
         assert {row.kind for row in rows} == {"Parameter"} and len(rows) == 2
-        assert {row.name for row in rows} == {"layer.weight", "layer.bias"}
+        assert {row.name.rpartition(": ")[2] for row in rows} == {"layer.weight", "layer.bias"}
         names = [row.name for row in section().rows]
         assert len(names) == len(set(names)) and layer is not None
 
@@ -338,7 +338,7 @@ class TestNames:
         middle.sum().backward(inputs=[middle])
         found = sizes(MemReporter(embedding))
         assert found["weight.grad.indices"] == 16 and found["weight.grad.values"] == 64
-        assert found["middle.grad"] == 1600
+        assert [size for name, size in found.items() if name.endswith("(): middle.grad")] == [1600]
 
     def test_a_model_that_changes_keeps_its_names(self):
         model = torch.nn.Linear(10, 10)
