@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import functools
 import multiprocessing
 import os
@@ -11,16 +10,14 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TextIO
 
 from .. import _native
 from ..data.holder_types import HolderRecords
-from ..data.tables import build_tables
-from ..render.holders import devices_of, render_holders
-from ..render.report import tables_text
-from ..render.sections import sections_text
+from ..render.showing import show
 from ..render.text import write_text
 from . import callables, wrappers
+from .gathered import Gathered, GatheredDisplay
 from .holder_book import HolderBook
 from .profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
@@ -95,6 +92,24 @@ def clear_global_line_profiler() -> None:
     """Drop what `@profile` has gathered so far; the functions stay decorated."""
     for profiler in _profilers:
         profiler.clear()
+
+
+def print_stats(stream: TextIO | None = None) -> None:
+    """Print what `@profile` has gathered so far; in a notebook, show it as HTML.
+
+    Profiling goes on, and the whole is printed when the process ends. `clear_global_line_profiler()` starts anew.
+
+    Args:
+        stream: write text to it instead.
+    """
+    shown = _gathered(only_called=False)
+    if stream is None:
+        show(shown)
+    else:
+        write_text(stream, str(shown))
+
+
+profile.print_stats = print_stats  # type: ignore[attr-defined]
 
 
 def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
@@ -176,25 +191,16 @@ def _print_all() -> None:
     if os.getpid() != _home:
         return
     # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
-    child = multiprocessing.parent_process() is not None
-    told: set[str] = set()
-    devices: set[str] = set()
-    told_of: list[LineRecords] = []
-    for profiler in _profilers:
-        records = profiler.records()
-        if child and not any(function.calls for function in records.functions):
-            continue
-        news = tuple(note for note in records.notes if note not in told)
-        told.update(note for note in news if note.startswith("CUDA"))  # the others are about one function
-        shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
-        if not _write(tables_text(shown, build_tables(shown, columns=profiler.columns))):
+    for part in _gathered(only_called=multiprocessing.parent_process() is not None).parts():
+        if not _write(part):
             return
-        told_of.append(records)
-        devices |= devices_of(build_tables(records, columns=()))
-    held = render_holders(_book.records(), devices)
-    below = held + sections_text(*told_of)
-    if below:
-        _write(below)
+
+
+def _gathered(only_called: bool) -> GatheredDisplay:
+    """What all functions with `@profile` have gathered; those that were called alone, if asked for."""
+    found = [Gathered(profiler.records(), profiler.columns) for profiler in _profilers]
+    called = [one for one in found if not only_called or any(function.calls for function in one.records.functions)]
+    return GatheredDisplay(called, _book.records() if called else HolderRecords())
 
 
 def _after_fork() -> None:
