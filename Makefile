@@ -67,6 +67,7 @@ lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy pytorch_memlab_c magics
+	$(py) -m mypy --strict --follow-imports=silent tests/typing/public_api.py
 	$(VENV)/bin/clang-format --dry-run -Werror $(shell find native tests/c benchmarks -name '*.[ch]')
 	sh tests/c/lint.sh
 

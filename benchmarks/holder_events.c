@@ -63,7 +63,7 @@ static void record(int r)
     pml_codes_subscribe(&key, &subscriber[r]);
     pml_picture_recording_start(&picture[r], &recorder[r]);
     recorder[r].recording = true;
-    recorder[r].started = ++pml_recorders_starts;
+    recorder[r].started = pml_moment_next();
     pml_codes_regroup();
 }
 

@@ -168,8 +168,10 @@ def step_medians(device: str, steps: int, builds: int) -> list[float]:
 
 
 def compare_step(cpu_copies: int, cuda_copies: int) -> None:
-    """The demo's training step under @profile, and plain: the median over freshly loaded copies, since each lies
-    elsewhere in memory. How far two plain ones differ is shown beside it."""
+    """The demo's training step under @profile, and plain: the median over freshly loaded copies.
+
+    Each copy lies elsewhere in memory. How far two plain ones differ is shown beside it.
+    """
     for device, copies, steps, builds in ("cpu", cpu_copies, 4, 1), ("cuda", cuda_copies, 20, 4):
         medians = [step_medians(device, steps, builds) for _ in range(copies)]
         ratio = statistics.median(profiled / ((first + second) / 2) for first, profiled, second in medians)

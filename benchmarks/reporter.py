@@ -1,11 +1,11 @@
 """What a memory report costs: this project beside pytorch_memlab, in one process, on the same live objects.
 
-Usage: python benchmarks/reporter.py [--tensors N] [--objects N] [--rounds N] [--training] [--records]
-Needs PyTorch and, for the peer's figures, `pip install --no-deps pytorch_memlab==0.3.2 calmsize`.
-Plain tensors among plain lists; --training: parameters, gradients and states of Adam (a fifth, a fifth, three fifths), named;
---records: a data set of records with a list and a dict each, which take more memory. Both print their report to a string.
-Figures are processor time of one thread, the least of alternating rounds. Absolute times are this machine's; compare the
-ratios. The default report puts the smallest rows together in one line; all rows are timed too.
+Usage: python benchmarks/reporter.py [--tensors N] [--objects N] [--rounds N] [--training] [--records] Needs PyTorch
+and, for the peer's figures, `pip install --no-deps pytorch_memlab==0.3.2 calmsize`. Plain tensors among plain lists;
+--training: parameters, gradients and states of Adam (a fifth, a fifth, three fifths), named; --records: a data set of
+records with a list and a dict each, which take more memory. Both print their report to a string. Figures are processor
+time of one thread, the least of alternating rounds. Absolute times are this machine's; compare the ratios. The default
+report puts the smallest rows together in one line; all rows are timed too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Would one training step of a 7-billion-parameter Llama fit? Run on a simulated GPU, it names the line that runs out of
-memory, and who holds the rest.
+"""Would one training step of a 7-billion-parameter Llama fit?
+
+Run on a simulated GPU, it names the line that runs out of memory, and who holds the rest.
 
 Usage: python examples/llama_oom.py [MEMORY] [--layers N] [--json FILE]     (MEMORY as "24 GB", the default)
 Needs transformers and the CUDA build of PyTorch, but no GPU: PyTorch's real allocator runs over simulated memory, and

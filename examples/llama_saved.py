@@ -1,9 +1,11 @@
-"""What a Llama's forward lines keep for backward: one training step of 7 billion parameters on a simulated 80 GB GPU,
-plain and with gradient checkpointing.
+"""What a Llama's forward lines keep for backward.
+
+One training step of 7 billion parameters on a simulated 80 GB GPU, plain and with gradient checkpointing.
 
 Usage: python examples/llama_saved.py [--gpu h100-80gb] [--layers 32] [--tokens 2048] [--checkpointing | --both]
-Needs the CUDA build of PyTorch and `pip install transformers`; no GPU. Kernels are skipped and nothing is downloaded: the
-weights are meaningless, the allocations are those of the real model. The lines are those of transformers' own source.
+Needs the CUDA build of PyTorch and `pip install transformers`; no GPU. Kernels are skipped and nothing is downloaded:
+the weights are meaningless, the allocations are those of the real model. The lines are those of transformers' own
+source.
 """
 
 from __future__ import annotations

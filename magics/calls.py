@@ -1,4 +1,4 @@
-"""The calls of `%mlrun` in the text of a cell, changed so that their code behaves as if it stood there itself.
+"""The calls of `%mlrun` in the text of a cell, changed so that their code behaves as if it were written there.
 
 A call whose code awaits is awaited. In a function, what the code assigns is declared (`name: object`), so that Python
 makes it a variable of that function.
@@ -18,7 +18,7 @@ from .options import split
 
 _CALLS = ("run_line_magic", "run_cell_magic")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: Statements that stand on one line, where others may stand before them.
+#: Statements of one line, which others may precede on it.
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 
@@ -50,7 +50,7 @@ class _Calls:
         return lines
 
     def _edits(self, found: _Found) -> Iterator[tuple[int, int, str]]:
-        """What to add, as (row, column, text); what stands first at one place comes first."""
+        """What to add, as (row, column, text); of several at one position, in their order."""
         call, statement, function = found
         code = self._code(call)
         if code is None:
@@ -108,9 +108,11 @@ def _of_others(function: ast.AST) -> set[str]:
 
 
 def install(shell: Any) -> None:
+    """Read the magic's calls in the cells of `shell` from now on."""
     shell.input_transformers_post.append(_Calls(shell))
 
 
 def remove(shell: Any) -> None:
+    """Undo `install`; without it nothing happens."""
     transformers = shell.input_transformers_post
     transformers[:] = [one for one in transformers if not isinstance(one, _Calls)]

@@ -17,9 +17,12 @@ VALUE = "_mlrun_value"
 
 @dataclass(frozen=True)
 class Cell:
-    """`functions` are those that the code defines, as (qualified name, code object); `classes` their names; `binds` the
-    other names it gives a value, with the dotted path of what it imports; `source` its lines as the user wrote them; `shows` whether the value
-    of its last expression is the result."""
+    """The code of one call of the magic.
+
+    `functions` are those that the code defines, as (qualified name, code object); `classes` their names; `binds` the
+    other names it gives a value, with the dotted path of what it imports; `source` its lines as the user wrote them;
+    `shows` whether the value of its last expression is the result.
+    """
 
     code: CodeType
     title: str
@@ -31,6 +34,7 @@ class Cell:
 
     @property
     def awaits(self) -> bool:
+        """Whether the code is a coroutine, to be awaited."""
         return bool(self.code.co_flags & inspect.CO_COROUTINE)
 
 
@@ -53,8 +57,10 @@ def compile_cell(shell: Any, options: Options) -> Cell:
 
 
 def _placed(options: Options, transformed: str) -> str:
-    """The code at the line numbers it has in the cell: below the magic's line, and below empty lines, which the shell's
-    transformations take away."""
+    """The code at the line numbers it has in the cell.
+
+    They are below the magic's line, and below empty lines, which the shell's transformations take away.
+    """
     if options.heading is None:
         return transformed
     lines = options.body.split("\n")
@@ -73,7 +79,8 @@ def _shown_lines(options: Options, text: str) -> list[str]:
 def _number(shell: Any) -> int:
     """The number of the cell that runs: the shell's own count is one ahead of it already."""
     running = getattr(shell.displayhook.exec_result, "execution_count", None)
-    return shell.execution_count if running is None else running
+    number: int = shell.execution_count if running is None else running
+    return number
 
 
 def _keep_last_value(shell: Any, tree: ast.Module) -> bool:

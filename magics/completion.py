@@ -1,4 +1,4 @@
-"""Completion of what stands behind `-f` and `-c`."""
+"""Completion of the values of `-f` and `-c`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _HEADER = re.compile(r"(\s*)(?:async\s+)?(def|class)\s+(\w+)")
 
 
 def install(shell: Any) -> None:
+    """Complete the names behind `-f` and `-c`."""
+
     @context_matcher(identifier=_IDENTIFIER)
     def match(context: CompletionContext) -> SimpleMatcherResult:
         return _match(context, shell.user_ns)
@@ -27,6 +29,7 @@ def install(shell: Any) -> None:
 
 
 def remove(shell: Any) -> None:
+    """Undo `install`; without it nothing happens."""
     matchers = shell.Completer.custom_matchers
     matchers[:] = [one for one in matchers if getattr(one, "matcher_identifier", None) != _IDENTIFIER]
 
@@ -56,7 +59,7 @@ def _defined_in(text: str) -> Iterator[str]:
 
 
 def _known(start: str, namespace: dict[str, Any]) -> Iterator[str]:
-    """Names in the namespace, or attributes of what stands before the last dot, that are or may hold functions."""
+    """Names in the namespace, or attributes of the object before the last dot, that are or may hold functions."""
     *path, _ = start.split(".")
     if not path:
         yield from (name for name, value in namespace.items() if name[:1] != "_" and _leads_to_code(value))

@@ -29,6 +29,8 @@ _AWAITING = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 @magics_class
 class MlrunMagics(Magics):
+    """The magics `%mlrun` and `%%mlrun`."""
+
     @magic_arguments()
     @kwds(usage="%(prog)s [-f func]... [-c column]... [-D] [-g gpu] [-q] [-r] [-T file] statement")
     @argument(
@@ -74,7 +76,8 @@ class MlrunMagics(Magics):
         "statement",
         nargs="...",
         help="""
-        The code to run: the rest of the line. In %%%%mlrun it is the rest of the cell, and the line has options only.""",
+        The code to run: the rest of the line. In %%%%mlrun it is the rest of the cell, and the line has options
+        only.""",
     )
     @no_var_expand
     @line_cell_magic

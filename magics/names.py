@@ -115,7 +115,10 @@ def _check_defined_here(name: str, first: str, cell: Cell, scope: Scope) -> None
 
 
 def _import(name: str) -> Any:
-    """The object at a dotted path, whose first parts are a module. Raises what the import does, and `AttributeError`."""
+    """The object at a dotted path, whose first parts are a module.
+
+    Raises what the import does, and `AttributeError`.
+    """
     path, *attributes = name.split(".")
     found: Any = importlib.import_module(path)
     for attribute in attributes:

@@ -1,4 +1,4 @@
-"""What stands behind `%mlrun` and `%%mlrun`: options and code told apart, and the options checked before anything runs."""
+"""Options of `%mlrun` and `%%mlrun`: separated from the code, and checked before anything runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytorch_memlab_c.data import columns
 from pytorch_memlab_c.engine import target_device
 
 HOW_TO_RUN = "write the code behind it (%mlrun y = f(2)), or below %%mlrun as the rest of the cell"
-# A quoted value may hold spaces. In code, where quotes may stand anywhere, any split will do: only its start counts.
+# A quoted value may hold spaces. In code, where quotes may be anywhere, any split will do: only its start counts.
 _WORD = re.compile(r""""[^"]*"(?!\S)|'[^']*'(?!\S)|\S+""")
 
 
@@ -68,7 +68,7 @@ def _arguments(parser: argparse.ArgumentParser, words: list[str]) -> Any:
     except UsageError as error:
         hint = "the options come first, then the code; %mlrun? explains them"
         if "unrecognized" in str(error):
-            hint += ", and code that begins with '-' goes behind '--' (%mlrun -- -x)"
+            hint += ", and code that begins with '-' is written after '--' (%mlrun -- -x)"
         raise UsageError(f"{error}: {hint}") from None
 
 
@@ -78,7 +78,7 @@ def _body(statement: str, cell: str | None) -> str:
             raise UsageError(f"%mlrun has nothing to run: {HOW_TO_RUN}")
         return statement
     if statement:
-        raise UsageError(f"{statement!r} stands on the line of %%mlrun, which has room for options only: put it below")
+        raise UsageError(f"{statement!r} is on the line of %%mlrun, which takes options only: put it below")
     if not cell.strip():
         raise UsageError(f"%%mlrun has nothing to run: {HOW_TO_RUN}")
     return cell
@@ -108,7 +108,7 @@ def _checked_gpu(gpu: str | None) -> str | None:
 
 
 def _checked_path(path: str | None) -> str | None:
-    """Refused before the code runs, where that can be told: its results are then not lost."""
+    """Refused before the code runs, where that is known: its results are then not lost."""
     if path is None:
         return None
     if not path:

@@ -1,4 +1,4 @@
-"""Where the code of `%mlrun` runs: the names that the same code would see and set if it stood there itself."""
+"""Where the code of `%mlrun` runs: the names that the same code would see and set if it were written there."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _write_back(frame: FrameType, cleared: bool) -> None:
 
 
 class _Globals(dict[str, Any]):
-    """Globals for functions made by the code: what they do not define themselves is looked up in the function around."""
+    """Globals for functions that the code makes: names they lack are looked up in the function around."""
 
     def __init__(self, frame: FrameType, names: _Variables) -> None:
         super().__init__(__builtins__=frame.f_builtins, __name__=frame.f_globals.get("__name__"))

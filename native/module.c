@@ -7,24 +7,23 @@
 #include "live/storage_walk.h"
 #include "live/storages.h"
 #include "testing.h"
-#include "trace/entry.h"
 #include "trace/hook.h"
 #include "trace/statistics.h"
+#include "types/entry.h"
 #include "types/holders_type.h"
 #include "types/peak_window.h"
 #include "types/saved_figures.h"
+#include "types/snapshot_data.h"
 #include "types/snapshot.h"
 #include "types/tracer.h"
+#include "types/with_blocks.h"
 
 static PyMethodDef methods[] = {
-    {"enter", pml_entry_enter, METH_NOARGS,
-     "Install this thread's hook; returns it, for `leave`, or None if that failed."},
-    {"push_hook", pml_entry_push_hook, METH_O, "push_hook(hooks): `enter`, and append its hook to this list."},
-    {"pop_hook", pml_entry_pop_hook, METH_O, "pop_hook(hooks): `leave` the hook that `push_hook` appended, if it did."},
-    {"leave", pml_entry_leave, METH_O, "Undo one `enter`; the last one puts back the tracer that was there."},
+    {"enter", pml_entry_enter, METH_O,
+     "enter(entries): append an Entry: this thread's hook is installed until it is deleted. Nothing if that fails."},
     {"adopt_thread", pml_entry_adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
-    {"follow_new_threads", pml_entry_follow_new_threads, METH_O,
-     "Count profilers that are enabled up (1) or down (-1)."},
+    {"any_enabled", pml_entry_any_enabled, METH_NOARGS,
+     "Whether some profiler is enabled, so that new threads are to be followed."},
     {"set_target", pml_devices_set_target, METH_O, "The device slot that a line is charged to when it ends."},
     {"install_events", pml_devices_install_events, METH_NOARGS,
      "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
@@ -84,11 +83,11 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
     return *type ? PyModule_AddType(module, *type) : -1;
 }
 
-static int add_named_tuples(PyObject *module)
+static int add_other_types(PyObject *module)
 {
     int (*const add[])(PyObject *) = {
-        pml_snapshot_add_types,    pml_saved_figures_add_types, pml_holders_type_add_types,
-        pml_peak_window_add_types, pml_devices_add_types,       pml_storages_add_types,
+        pml_snapshot_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,  pml_peak_window_add_types,
+        pml_devices_add_types,  pml_storages_add_types,      pml_snapshot_data_add_types,
     };
     for (size_t i = 0; i < sizeof add / sizeof *add; i++)
         if (add[i](module) < 0)
@@ -100,12 +99,15 @@ static int execute(PyObject *module)
 {
     struct pml_state *state = pml_state_of(module);
     if (add_type(module, &pml_hook_spec, &state->hook_type) < 0 ||
+        add_type(module, &pml_entry_spec, &state->entry_type) < 0 ||
         add_type(module, &pml_tracer_spec, &state->tracer_type) < 0 ||
+        add_type(module, &pml_with_blocks_switch_spec, &state->switch_type) < 0 ||
+        add_type(module, &pml_with_blocks_window_spec, &state->window_block_type) < 0 ||
         add_type(module, &pml_peak_window_spec, &state->peak_window_type) < 0 ||
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (add_named_tuples(module) < 0 || pml_state_begin(state) < 0)
+    if (add_other_types(module) < 0 || pml_state_begin(state) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);

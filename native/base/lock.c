@@ -4,11 +4,10 @@
 #include <sched.h>
 #include <time.h>
 
-#include "base/hot.h"
 
 enum { TRIES = 100, SLEEP_NS = 50000 };
 
-PML_COLD void pml_lock_wait(struct pml_lock *lock)
+void pml_lock_wait(struct pml_lock *lock)
 {
     for (int i = 0; !pml_lock_try(lock); i++)
         if (i < TRIES)

@@ -28,13 +28,13 @@ static inline PyObject *pml_compat_trace_object(const PyThreadState *thread)
 /* Whether each round of a comprehension is a line event of the frame around, as those of a loop on one line are. */
 #define PML_COMPAT_INLINES_COMPREHENSIONS (PY_VERSION_HEX >= 0x030C0000)
 
-/* Where a frame stands in its bytecode. */
+/* Where a frame stands in its bytecode: the byte offset of its instruction. */
 static inline int pml_compat_offset(PyFrameObject *frame)
 {
 #if PY_VERSION_HEX >= 0x030B0000
     return PyFrame_GetLasti(frame);
 #else
-    return frame->f_lasti;
+    return frame->f_lasti * (int)sizeof(_Py_CODEUNIT);
 #endif
 }
 
@@ -59,6 +59,14 @@ static inline struct pml_compat_exception pml_compat_exception_take(void)
     PyErr_Fetch(&e.type, &e.value, &e.traceback);
 #endif
     return e;
+}
+
+/* The raised exception goes where nobody can handle it; an interrupt is raised again where the program runs. */
+static inline void pml_compat_exception_drop(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt();
+    PyErr_Clear();
 }
 
 static inline void pml_compat_exception_put(struct pml_compat_exception e)

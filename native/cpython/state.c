@@ -18,7 +18,10 @@ int pml_state_traverse(PyObject *module, visitproc visit, void *arg)
 {
     struct pml_state *state = pml_state_of(module);
     Py_VISIT(state->hook_type);
+    Py_VISIT(state->entry_type);
     Py_VISIT(state->tracer_type);
+    Py_VISIT(state->switch_type);
+    Py_VISIT(state->window_block_type);
     Py_VISIT(state->peak_window_type);
     Py_VISIT(state->holders_type);
     Py_VISIT(state->storage_type);
@@ -34,7 +37,10 @@ int pml_state_clear(PyObject *module)
 {
     struct pml_state *state = pml_state_of(module);
     Py_CLEAR(state->hook_type);
+    Py_CLEAR(state->entry_type);
     Py_CLEAR(state->tracer_type);
+    Py_CLEAR(state->switch_type);
+    Py_CLEAR(state->window_block_type);
     Py_CLEAR(state->peak_window_type);
     Py_CLEAR(state->holders_type);
     Py_CLEAR(state->storage_type);

@@ -27,14 +27,18 @@ struct pml_statistics {
 
 struct pml_state {
     PyTypeObject *hook_type;
+    PyTypeObject *entry_type;
     PyTypeObject *tracer_type;
+    PyTypeObject *switch_type;
+    PyTypeObject *window_block_type;
     PyTypeObject *peak_window_type;
     PyTypeObject *holders_type;
     PyTypeObject *storage_type;
     PyObject *hook_key;
     PmlHook *hooks;
     PmlTracer *tracers;
-    int enabled; /* profilers that want every new thread followed */
+    int enabled;    /* entries of profilers, which want every new thread followed */
+    uint64_t forks; /* by which this process came about */
     struct pml_statistics statistics;
 };
 

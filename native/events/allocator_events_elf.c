@@ -28,7 +28,7 @@ typedef int event_stream_flags_function(void *, void *, unsigned);
 typedef int one_pointer_function(void *);
 typedef int no_argument_function(void);
 
-PML_READ_MOSTLY static pml_torch_report *original_report;
+static pml_torch_report *original_report;
 static pml_torch_report_out_of_memory *original_report_failure;
 static memory_info_function *original_memory_info;
 static memalign_function *original_memalign;
@@ -42,7 +42,7 @@ static one_pointer_function *original_stream_synchronize;
 static no_argument_function *original_device_synchronize;
 
 static _Atomic bool released;
-PML_READ_MOSTLY static _Atomic bool following = true;
+static _Atomic bool following = true;
 
 /* The meter's slot of a device, or -1 for one that it does not count. */
 static int slot_of(struct pml_torch_device device)
@@ -56,7 +56,7 @@ static bool saved_is_followed(void)
     return atomic_load_explicit(&pml_saved_tables_following, memory_order_relaxed);
 }
 
-PML_COLD static void saved_event(int slot, const void *pointer, int64_t size)
+static void saved_event(int slot, const void *pointer, int64_t size)
 {
     if (size > 0)
         pml_saved_tables_allocated(slot, pointer, size);
@@ -64,7 +64,7 @@ PML_COLD static void saved_event(int slot, const void *pointer, int64_t size)
         pml_saved_tables_freed(pointer);
 }
 
-PML_HOT static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved,
+static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved,
                               struct pml_torch_device device)
 {
     int slot = slot_of(device);

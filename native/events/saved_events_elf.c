@@ -10,11 +10,11 @@
 #include "elf/elf_got.h"
 #include "events/tensor_wrappers.h"
 #include "events/torch_abi.h"
-#include "holders/thread_line.h"
 #include "saved/saved_tables.h"
 
 #define MOST_WRAPPERS 16 /* around one another; more are not looked into */
 
+/* All of these are found once, before anything is followed, and stay: threads read them without a lock. */
 static pml_torch_saved *original_saved;
 static pml_torch_saved *original_saved_optional;
 static pml_torch_saved *original_saved_c10_optional;
@@ -22,6 +22,7 @@ static pml_torch_saved_hooks_state *hooks_state;
 static pml_torch_graph_task *graph_task;
 /* Offsets in words: of the storage in a tensor, of memory and size in a storage. 0: not known. */
 static size_t storage_at, memory_at, bytes_at;
+static bool installed;
 
 /* ---- where things are ---- */
 
@@ -46,6 +47,8 @@ static bool agrees(const struct pml_saved_sample *sample)
 bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count)
 {
     const struct pml_saved_sample *first = samples;
+    if (storage_at)
+        return true;
     storage_at = look_for(first->tensor, first->storage);
     memory_at = look_for(first->storage, first->memory);
     bytes_at = look_for(first->storage, (const void *)(intptr_t)first->bytes);
@@ -78,12 +81,6 @@ static int slot_of(struct pml_torch_device device)
     return device.type == PML_TORCH_DEVICE_CUDA && slot > 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
-static const struct pml_owner *waiting_line(bool backward)
-{
-    const struct pml_owner *owner = backward ? pml_thread_line_owner() : NULL;
-    return owner && owner->kind == PML_OWNER_BACKWARD ? owner : NULL;
-}
-
 /* The storage of a tensor or, where it stands for another one, of the innermost. NULL where there is none. */
 static const void *storage_of(const void *handle)
 {
@@ -104,15 +101,13 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
     if (!storage)
         return false;
     int slot = slot_of(pml_torch_abi_storage_device(storage, memory_at));
-    bool backward = graph_task() >= 0;
     *tensor = (struct pml_saved_tensor){
         .storage = pml_torch_abi_word(storage, memory_at),
         .bytes = (int64_t)(intptr_t)pml_torch_abi_word(storage, bytes_at),
         .device = slot,
         .hooked = pml_saved_events_hooks_are_set(),
-        .backward = backward,
+        .backward = graph_task() >= 0,
         .handle = handle,
-        .waiting = waiting_line(backward),
     };
     return slot >= 0 && tensor->storage && tensor->bytes > 0;
 }
@@ -120,7 +115,7 @@ static bool describe(const void *handle, struct pml_saved_tensor *tensor)
 static void note(const void *handle)
 {
     struct pml_saved_tensor tensor;
-    if (atomic_load_explicit(&pml_saved_tables_following, memory_order_relaxed) && describe(handle, &tensor))
+    if (atomic_load_explicit(&pml_saved_tables_following, memory_order_acquire) && describe(handle, &tensor))
         pml_saved_tables_note(&tensor);
 }
 
@@ -181,6 +176,8 @@ static int patch_all(const char *library)
 
 bool pml_saved_events_install(void)
 {
+    if (installed)
+        return true;
     const char *library = PML_TORCH_CPU;
     hooks_state = (pml_torch_saved_hooks_state *)find(library, PML_TORCH_SAVED_HOOKS_STATE);
     graph_task = (pml_torch_graph_task *)find(library, PML_TORCH_GRAPH_TASK);
@@ -189,5 +186,6 @@ bool pml_saved_events_install(void)
     int slots = patch_all(library);
     patch_all(PML_TORCH_PYTHON);
     patch_all(PML_TORCH_CUDA);
-    return slots > 0;
+    installed = slots > 0;
+    return installed;
 }

@@ -53,7 +53,7 @@ struct pml_frame *pml_frame_stack_push(struct pml_frame_stack *stack, const void
     pml_frame_stack_enter_thread(stack);
     frame->window.call = frame->window.pass = pml_moment_next();
     frame->offset = -1;
-    frame->window.epoch = outer ? outer->window.epoch : frame->window.call;
+    frame->window.outer_call = outer ? outer->window.outer_call : frame->window.call;
     if (!stack->thread_line)
         stack->thread_line = pml_thread_line_retain();
     frame->id = id;

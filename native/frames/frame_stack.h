@@ -19,7 +19,6 @@ struct pml_frame {
     bool raised;                         /* the last event was an exception */
     bool sampled;                        /* statistics are read at both ends of the open segment */
     bool entered;                        /* it is on its first line, and no line of it has run yet */
-    uint64_t opened;                     /* `pml_recorders_starts` when the segment began */
     uint64_t version;                    /* `pml_codes_version` when the next three were looked up */
     uint64_t groups;                     /* the pictures that it counts for */
     struct pml_owner *around;            /* the calling line, for profilers that do not count this code */

@@ -7,7 +7,7 @@
 #include "holders/picture_recording.h"
 #include "holders/thread_line.h"
 
-PML_READ_MOSTLY int pml_segment_target_device = 1; /* cuda:0 */
+int pml_segment_target_device = 1; /* cuda:0 */
 
 bool pml_segment_wants_sample(const struct pml_code *code, int line)
 {
@@ -20,7 +20,7 @@ bool pml_segment_wants_sample(const struct pml_code *code, int line)
     return false;
 }
 
-PML_COLD static void lose_sample(const struct pml_code *code)
+static void lose_sample(const struct pml_code *code)
 {
     for (int i = 0; i < code->subscribers; i++)
         if (code->subscriber[i]->recorder->stat_columns)
@@ -29,7 +29,7 @@ PML_COLD static void lose_sample(const struct pml_code *code)
 
 /* The window's statistics columns restart. What they had belongs to the frame around as well: the reading that was
  * made for this segment's beginning reached this window alone. */
-PML_COLD static bool begin_columns(struct pml_window *window, struct pml_frame *outer)
+static bool begin_columns(struct pml_window *window, struct pml_frame *outer)
 {
     if (outer)
         pml_stat_columns_absorb(&outer->window.columns, &window->columns);
@@ -38,7 +38,7 @@ PML_COLD static bool begin_columns(struct pml_window *window, struct pml_frame *
 
 static bool counts(const struct pml_recorder *recorder, const struct pml_frame *frame)
 {
-    return recorder->recording && recorder->started <= frame->opened;
+    return recorder->recording && recorder->started < frame->segment;
 }
 
 static uint64_t groups_of(const struct pml_frame *frame)
@@ -52,7 +52,7 @@ static uint64_t groups_of(const struct pml_frame *frame)
     return groups;
 }
 
-PML_COLD void pml_segment_recount(struct pml_frame *frame)
+void pml_segment_recount(struct pml_frame *frame)
 {
     uint64_t before = frame->groups;
     frame->groups = groups_of(frame);
@@ -92,14 +92,13 @@ static void read_held(struct pml_frame *frame)
 }
 
 /* The window has begun; `changed`: from other levels than before. */
-PML_HOT static void begin(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer, bool changed)
+static void begin(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer, bool changed)
 {
     struct pml_window *window = &frame->window;
     bool tracked = sampled || (outer && outer->window.columns.active);
     bool unread = sampled && !frame->sampled; /* they began without a reading */
     frame->line = line;
     frame->segment = pml_moment_next();
-    frame->opened = pml_recorders_starts;
     if (!tracked)
         pml_stat_columns_stop(&window->columns);
     else if (changed || unread || !window->columns.active)
@@ -128,7 +127,7 @@ static void record_for(const struct pml_frame *frame, struct pml_subscriber *sub
 }
 
 /* For all profilers, or for one (`only`). */
-PML_HOT static void record(struct pml_frame *frame, const struct pml_recorder *only)
+static void record(struct pml_frame *frame, const struct pml_recorder *only)
 {
     pml_window_read_end(&frame->window);
     for (int i = 0; i < frame->code->subscribers; i++) {
@@ -138,7 +137,7 @@ PML_HOT static void record(struct pml_frame *frame, const struct pml_recorder *o
     }
 }
 
-PML_HOT void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
+void pml_segment_next(struct pml_frame *frame, int line, bool sampled, struct pml_frame *outer)
 {
     struct pml_window *window = &frame->window;
     record(frame, NULL);

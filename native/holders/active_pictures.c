@@ -1,10 +1,9 @@
 /* The pictures that are being taken (see active_pictures.h). */
 #include "holders/active_pictures.h"
 
-#include "base/hot.h"
 
 struct pml_peak_picture *pml_active_pictures[PML_MAX_GROUPS];
-PML_READ_MOSTLY _Atomic uint64_t pml_active_pictures_bits;
+_Atomic uint64_t pml_active_pictures_bits;
 
 uint64_t pml_active_pictures_open(void)
 {

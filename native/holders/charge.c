@@ -3,12 +3,11 @@
 
 #include <stdlib.h>
 
-#include "base/hot.h"
 #include "holders/active_pictures.h"
 #include "holders/ledger.h"
 #include "holders/owner_bytes.h"
 
-PML_READ_MOSTLY bool pml_charge_failed;
+bool pml_charge_failed;
 
 static bool is_unused(int index)
 {

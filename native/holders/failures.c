@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/lock_order.h"
 #include "holders/active_pictures.h"
 #include "holders/ledger.h"
 #include "holders/thread_line.h"
@@ -24,12 +25,14 @@ static _Thread_local struct {
 
 void pml_failures_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_FAILURES, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_failures_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_FAILURES, 0);
 }
 
 void pml_failures_note_capacity(int64_t unused, int64_t total)

@@ -7,6 +7,7 @@
 #include "holders/report_queue.h"
 #include "holders/active_pictures.h"
 #include "holders/owner_bytes.h"
+#include "base/lock_order.h"
 #include "holders/owned_blocks.h"
 #include "meter/stream_pending.h"
 #include "holders/thread_line.h"
@@ -22,9 +23,9 @@ static struct device devices[PML_MAX_DEVICES] = {
     [0 ... PML_MAX_DEVICES - 1] = {.peaks = 1},
 };
 
-PML_READ_MOSTLY static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
-PML_READ_MOSTLY static _Atomic bool following = true;
-PML_READ_MOSTLY static _Atomic int phase; /* enum pml_phase */
+static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
+static _Atomic bool following = true;
+static _Atomic int phase; /* enum pml_phase */
 static _Atomic(const void *) ender;       /* the thread whose function ends */
 static _Thread_local char this_thread;
 static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
@@ -37,7 +38,7 @@ bool pml_ledger_idle(void)
 /* ---- events ---- */
 
 /* An owner's bytes are about to change for the first time since some picture's last maximum. */
-PML_COLD static void publish(int device, struct pml_owner_bytes *owner_bytes)
+static void publish(int device, struct pml_owner_bytes *owner_bytes)
 {
     for (uint64_t left = pml_active_pictures_groups(); left;)
         pml_peak_picture_before_change(pml_active_pictures_next(&left), device, owner_bytes->index,
@@ -52,7 +53,7 @@ static inline void prepare(int device, struct pml_owner_bytes *owner_bytes)
 }
 
 /* What goes only because a function has ended, or after all of them have, was kept as long as it could be. */
-PML_COLD static void free_at_end(struct pml_owner_bytes *owner_bytes, int64_t size, int now)
+static void free_at_end(struct pml_owner_bytes *owner_bytes, int64_t size, int now)
 {
     if (now == PML_ENDING) {
         int64_t own = -(int64_t)(atomic_load_explicit(&ender, memory_order_relaxed) == &this_thread);
@@ -97,7 +98,7 @@ static void release(int device, struct pml_owner_bytes *owner_bytes, int64_t siz
     free_bytes(owner_bytes, size);
 }
 
-PML_COLD static void note_blocks(int device, bool there)
+static void note_blocks(int device, bool there)
 {
     uint64_t bit = UINT64_C(1) << device;
     if (there)
@@ -117,7 +118,7 @@ static inline void update_owned_bit(int device)
 }
 
 /* There is no room for the owner's block: nobody is charged instead; NULL where no block has an owner. */
-PML_COLD static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
+static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
                                                    struct pml_owner_bytes *owner_bytes)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
@@ -223,7 +224,7 @@ static bool rises(uint64_t groups, int device, int64_t value)
 }
 
 /* Some value may be a new maximum: then the blocks of that moment are those of a picture. */
-PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count,
+static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count,
                                       int64_t pending)
 {
     for (int i = 0; i < count; i++) {
@@ -232,7 +233,7 @@ PML_COLD static void count_one_by_one(uint64_t groups, int device, const struct 
     }
 }
 
-PML_HOT static void count_together(uint64_t groups, int device, const struct pml_report *report, int count,
+static void count_together(uint64_t groups, int device, const struct pml_report *report, int count,
                                    int64_t pending, int64_t highest)
 {
     for (int i = 0; i < count; i++)
@@ -245,7 +246,7 @@ PML_HOT static void count_together(uint64_t groups, int device, const struct pml
     }
 }
 
-PML_HOT static void count_reports(int device, const struct pml_report *report, int count)
+static void count_reports(int device, const struct pml_report *report, int count)
 {
     int64_t pending = pml_stream_pending_bytes(device);
     struct pml_meter_events sum;
@@ -259,9 +260,15 @@ PML_HOT static void count_reports(int device, const struct pml_report *report, i
     pml_meter_add(device, &sum);
 }
 
-PML_HOT void pml_ledger_lock(int device)
+static void lock_alone(int device)
 {
+    pml_lock_order_taken(PML_RANK_DEVICE, device);
     pml_lock_take(&devices[device].lock);
+}
+
+void pml_ledger_lock(int device)
+{
+    lock_alone(device);
     if (pml_report_queue_waits(device))
         pml_report_queue_take(device, count_reports);
 }
@@ -269,6 +276,7 @@ PML_HOT void pml_ledger_lock(int device)
 void pml_ledger_unlock(int device)
 {
     pml_lock_give(&devices[device].lock);
+    pml_lock_order_given(PML_RANK_DEVICE, device);
 }
 
 void pml_ledger_catch_up(void)
@@ -280,7 +288,7 @@ void pml_ledger_catch_up(void)
         }
 }
 
-PML_HOT void pml_ledger_fold(void)
+void pml_ledger_fold(void)
 {
     int devices = pml_meter_devices();
     if (pml_meter_unfolded(PML_CPU))
@@ -294,7 +302,7 @@ PML_HOT void pml_ledger_fold(void)
 }
 
 /* Blocks may wait for streams, and only this thread knows which. */
-PML_COLD static void count_now(int device, const struct pml_report *report)
+static void count_now(int device, const struct pml_report *report)
 {
     pml_ledger_lock(device);
     if (report->size < 0)
@@ -312,7 +320,7 @@ PML_COLD static void count_now(int device, const struct pml_report *report)
     pml_ledger_unlock(device);
 }
 
-PML_HOT void pml_ledger_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved)
+void pml_ledger_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved)
 {
     if (pml_stream_pending_in_use()) {
         count_now(device, &(struct pml_report){pointer, size, allocated, reserved, NULL});
@@ -359,7 +367,7 @@ static void begin_run(struct pml_owner_bytes *owner_bytes, int64_t *live, int64_
     *live = (*live < 0 ? 0 : *live) + bytes;
 }
 
-PML_HOT void pml_ledger_begin_line(int device, struct pml_owner *owner, uint64_t since, int64_t *live, int64_t *old)
+void pml_ledger_begin_line(int device, struct pml_owner *owner, uint64_t since, int64_t *live, int64_t *old)
 {
     *live = -1;
     *old = 0;
@@ -406,7 +414,7 @@ void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64
     pml_ledger_unlock(device);
 }
 
-PML_HOT void pml_ledger_set_phase(enum pml_phase now)
+void pml_ledger_set_phase(enum pml_phase now)
 {
     int before = atomic_load_explicit(&phase, memory_order_relaxed);
     if (now == PML_ENDING)
@@ -504,7 +512,7 @@ void pml_ledger_observe_now(struct pml_peak_picture *picture)
 void pml_ledger_lock_all(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_lock_take(&devices[d].lock);
+        lock_alone(d);
     for (int d = 0; d < PML_MAX_DEVICES; d++)
         pml_report_queue_shut(d, count_reports); /* no report names an owner that is freed */
 }

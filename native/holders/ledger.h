@@ -1,9 +1,9 @@
 /* Live bytes of each device by owner. Pictures of them: active_pictures.h.
  *
- * Threads: one lock a device, a leaf below the allocator's lock; while it is held only leaf mutexes are taken (owners,
- * thread_line, stream_pending, cpu_blocks, failures) and no foreign function is called but the C library's memory
- * functions. Events come on any thread, with or without the GIL. CUDA's come under the allocator's lock; but statistics
- * correct a device's figures without it, and CPU events overlap: hence a lock of our own.
+ * Threads: one lock a device, below the allocator's lock; while it is held only later locks are taken
+ * (docs/threads.md) and no foreign function is called but the C library's memory functions. Events come on any thread,
+ * with or without the GIL. CUDA's come under the allocator's lock; but statistics correct a device's figures without
+ * it, and CPU events overlap: hence a lock of our own.
  */
 #ifndef PML_LEDGER_H
 #define PML_LEDGER_H

@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
-#include "base/hot.h"
 
 /* With live blocks only, in four to eight times the room that they need: memory follows them. */
-PML_COLD bool pml_owned_blocks_make_room(struct pml_owned_blocks *table)
+bool pml_owned_blocks_make_room(struct pml_owned_blocks *table)
 {
     struct pml_owned_blocks other = {
         .capacity = PML_OWNED_BLOCKS_FIRST_CAPACITY, .used = table->used, .named = table->used};

@@ -5,7 +5,7 @@
 
 _Atomic(struct pml_owner_bytes *) pml_owner_bytes_block[PML_MAX_DEVICES][PML_OWNER_BYTES_BLOCKS];
 
-PML_COLD struct pml_owner_bytes *pml_owner_bytes_make_block(int device, int index)
+struct pml_owner_bytes *pml_owner_bytes_make_block(int device, int index)
 {
     int block = 25 - __builtin_clz((unsigned)index + PML_OWNER_BYTES_FIRST);
     int count = PML_OWNER_BYTES_FIRST << block;

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/hot.h"
+#include "base/lock_order.h"
+#include "base/moment.h"
 #include "holders/owner_bytes.h"
 
-PML_READ_MOSTLY uint64_t pml_owners_serial = 1;
 struct pml_owner pml_owners_autograd = {.kind = PML_OWNER_AUTOGRAD, .index = -1};
 struct pml_owner pml_owners_nobody = {.index = 0};
 
@@ -22,12 +22,14 @@ static struct {
 
 void pml_owners_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_OWNERS, 0);
     pthread_mutex_lock(&numbered.mutex);
 }
 
 void pml_owners_unlock(void)
 {
     pthread_mutex_unlock(&numbered.mutex);
+    pml_lock_order_given(PML_RANK_OWNERS, 0);
 }
 
 struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner_kind kind, struct pml_owner *around)
@@ -36,7 +38,7 @@ struct pml_owner *pml_owners_new(struct pml_code *code, int line, enum pml_owner
     if (!owner)
         return NULL;
     *owner = (struct pml_owner){.code = code, .line = line, .kind = kind, .index = -1, .around = around};
-    owner->born = pml_owners_serial;
+    owner->born = pml_moment_now();
     if (around)
         around->inner++;
     return owner;
@@ -53,7 +55,7 @@ static bool holds_nothing(const struct pml_owner *owner, pml_owners_is_unused *i
 
 static void take_for_new(struct pml_owner *owner)
 {
-    owner->born = pml_owners_serial;
+    owner->born = pml_moment_now();
     pml_owner_bytes_renew(owner->index);
 }
 

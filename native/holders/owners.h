@@ -23,17 +23,13 @@ struct pml_owner {
     struct pml_code *code; /* NULL when it is gone */
     int line;
     enum pml_owner_kind kind;
-    uint64_t born;     /* `pml_owners_serial` when it was made, or was taken for new */
+    uint64_t born;     /* `pml_moment` when it was made, or was taken for new; see `pml_peak_picture.since` */
     _Atomic int index; /* -1: has never held anything */
     _Atomic int inner; /* owners that have this one around them */
     struct pml_owner *around;
     _Atomic(struct pml_owner *) in_backward;
     struct pml_owner *next; /* of the same line, or of the list of those whose code is gone */
 };
-
-/* Goes up when a picture is begun. An owner belongs to the pictures that are not younger: blocks that are older than a
- * profiling are not charged to its lines, whatever profiled them. */
-extern uint64_t pml_owners_serial;
 
 /* Whether nothing asks for the bytes of the owner with this index any more. All devices are locked. */
 typedef bool pml_owners_is_unused(int index);

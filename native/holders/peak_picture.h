@@ -47,7 +47,8 @@ struct pml_peak {
 };
 
 struct pml_peak_picture {
-    uint64_t since;      /* `pml_owners_serial` at its first start: what is older is elsewhere */
+    uint64_t since;      /* `pml_moment` at its first start: the blocks of older owners are elsewhere. Who sees the
+                          * picture among the active ones sees this moment or a later one */
     int group;           /* its bit in `pml_code.groups` while it is active, or -1 */
     int recorders;       /* how many record */
     _Atomic bool failed; /* memory ran out, or too many profilers ran: figures are incomplete */

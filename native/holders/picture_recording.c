@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "holders/active_pictures.h"
 #include "holders/failures.h"
 #include "holders/ledger.h"
@@ -21,7 +22,7 @@ static void begin(struct pml_peak_picture *picture)
         return;
     pml_ledger_catch_up();
     if (!picture->since)
-        picture->since = ++pml_owners_serial;
+        picture->since = pml_moment_next();
     picture->group = free_group();
     if (picture->group < 0) {
         picture->failed = true;

@@ -31,16 +31,16 @@ static inline void note_written(struct pml_report_queue *queue)
     atomic_store_explicit(&queue->written, written + 1, memory_order_release);
 }
 
-__attribute__((noinline)) static void write_waiting_line(struct pml_report_queue *queue, struct pml_report *report)
+__attribute__((noinline)) static void write_waiting_line(int device, struct pml_report *report)
 {
-    pml_lock_take(&queue->gate);
+    pml_report_queue_hold_gate(device);
     struct pml_owner *owner = pml_thread_line_waiting();
     report->owner = owner ? owner : &pml_owners_nobody;
-    note_written(queue);
-    pml_lock_give(&queue->gate);
+    note_written(&pml_report_queue[device]);
+    pml_report_queue_let_gate_go(device);
 }
 
-PML_HOT bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
+bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
                                   bool owned)
 {
     struct pml_report *report = next_slot(device);
@@ -54,13 +54,13 @@ PML_HOT bool pml_report_queue_add(int device, const void *pointer, int64_t size,
     struct pml_owner *owner = owned ? pml_thread_line_now(&waits) : NULL;
     report->owner = owner ? owner : &pml_owners_nobody;
     if (waits)
-        write_waiting_line(&pml_report_queue[device], report);
+        write_waiting_line(device, report);
     else
         note_written(&pml_report_queue[device]);
     return true;
 }
 
-PML_HOT void pml_report_queue_take(int device, pml_count_reports *count)
+void pml_report_queue_take(int device, pml_count_reports *count)
 {
     struct pml_report_queue *queue = &pml_report_queue[device];
     uint64_t next = atomic_load_explicit(&queue->counted, memory_order_relaxed);
@@ -77,16 +77,16 @@ PML_HOT void pml_report_queue_take(int device, pml_count_reports *count)
 
 void pml_report_queue_shut(int device, pml_count_reports *count)
 {
-    pml_lock_take(&pml_report_queue[device].gate);
+    pml_report_queue_hold_gate(device);
     pml_report_queue_take(device, count);
 }
 
 void pml_report_queue_open(int device)
 {
-    pml_lock_give(&pml_report_queue[device].gate);
+    pml_report_queue_let_gate_go(device);
 }
 
-PML_HOT void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending,
+void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending,
                                   struct pml_meter_events *sum)
 {
     const struct pml_report *last = &report[count - 1];

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/lock_order.h"
 #include "meter/meter.h"
 
 struct pml_owner;
@@ -43,6 +44,19 @@ struct pml_report_queue {
 };
 
 extern struct pml_report_queue pml_report_queue[PML_MAX_DEVICES];
+
+/* While one gate is held no owner goes away. */
+static inline void pml_report_queue_hold_gate(int device)
+{
+    pml_lock_order_taken(PML_RANK_GATE, device);
+    pml_lock_take(&pml_report_queue[device].gate);
+}
+
+static inline void pml_report_queue_let_gate_go(int device)
+{
+    pml_lock_give(&pml_report_queue[device].gate);
+    pml_lock_order_given(PML_RANK_GATE, device);
+}
 
 static inline bool pml_report_queue_waits(int device)
 {

@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/lock_order.h"
+
 enum thread_kind { UNKNOWN, AUTOGRAD, OTHER };
 
 static _Thread_local struct {
@@ -18,8 +20,8 @@ static _Thread_local struct {
     struct pml_owner *waiting;
 } here;
 
-PML_WRITTEN_OFTEN _Atomic uint64_t pml_thread_line_changes = 1;
-PML_READ_MOSTLY static _Atomic uint64_t gone = 1; /* counts the entries that were freed */
+_Atomic uint64_t pml_thread_line_changes = 1;
+static _Atomic uint64_t gone = 1; /* counts the entries that were freed */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pml_thread_line thread_lines = {.next = &thread_lines, .prev = &thread_lines};
@@ -28,12 +30,14 @@ static pthread_key_t thread_end;
 
 void pml_thread_line_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_THREAD_LINE, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_thread_line_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_THREAD_LINE, 0);
 }
 
 void pml_thread_line_release(struct pml_thread_line *thread_line)
@@ -94,7 +98,7 @@ struct pml_thread_line *pml_thread_line_retain(void)
 }
 
 /* PyTorch names the threads that run the backward pass of a device. */
-PML_COLD static enum thread_kind kind_of_thread(void)
+static enum thread_kind kind_of_thread(void)
 {
 #ifdef __linux__
     static const char prefix[] = "pt_autograd_";
@@ -120,7 +124,7 @@ static struct pml_owner *only_line(void)
     return found;
 }
 
-PML_COLD static struct pml_owner *find_waiting_line(void)
+static struct pml_owner *find_waiting_line(void)
 {
     struct pml_owner *owner = only_line();
     if (!owner || owner == &pml_owners_autograd)
@@ -142,7 +146,7 @@ struct pml_owner *pml_thread_line_waiting(void)
     return here.waiting;
 }
 
-PML_HOT struct pml_owner *pml_thread_line_now(bool *waits)
+struct pml_owner *pml_thread_line_now(bool *waits)
 {
     struct pml_thread_line *thread_line = here.thread_line;
     struct pml_owner *owner = thread_line ? atomic_load_explicit(&thread_line->owner, memory_order_relaxed) : NULL;

@@ -2,15 +2,15 @@
 #include "lines/codes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/hot.h"
 #include "base/pointer_hash.h"
 
-PML_READ_MOSTLY uint64_t pml_codes_version = 1;
+uint64_t pml_codes_version = 1;
 
 static const char removed; /* its address is the key of a slot whose entry was removed */
 
-PML_READ_MOSTLY static struct {
+static struct {
     struct pml_code **slot;
     const void **key;
     size_t capacity;
@@ -152,6 +152,19 @@ bool pml_codes_subscribe(const void *key, struct pml_subscriber *subscriber)
     return true;
 }
 
+bool pml_codes_set_parts(const void *key, const struct pml_line_part *part, int parts)
+{
+    struct pml_code *code = pml_codes_find(key);
+    if (!code || code->part || parts == 0)
+        return true;
+    code->part = malloc((size_t)parts * sizeof *part);
+    if (!code->part)
+        return false;
+    memcpy(code->part, part, (size_t)parts * sizeof *part);
+    code->parts = parts;
+    return true;
+}
+
 void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber)
 {
     struct pml_code *code = pml_codes_find(key);
@@ -173,6 +186,7 @@ void pml_codes_release(struct pml_code *code)
         if (code->forget)
             code->forget(code);
         free(code->subscriber);
+        free(code->part);
         free(code);
     }
 }

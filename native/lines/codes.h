@@ -15,6 +15,14 @@
 
 struct pml_owner;
 
+/* Instructions of a code object, from the byte offset `start` up to `end`, that run as a part of a line whatever line
+ * they are on; or of none, if it is 0. */
+struct pml_line_part {
+    int start;
+    int end;
+    int line;
+};
+
 /* One profiler's counters for one code object. */
 struct pml_subscriber {
     struct pml_recorder *recorder;
@@ -30,7 +38,9 @@ struct pml_code {
     struct pml_subscriber **subscriber;
     uint64_t since;          /* the highest `since` of those pictures */
     _Atomic uint64_t groups; /* a bit for each picture that its profilers record for */
-    int owner_line;          /* of owner[0] */
+    int parts;
+    struct pml_line_part *part; /* ascending */
+    int owner_line;             /* of owner[0] */
     int owners;
     struct pml_owner **owner;          /* by line (holders/charge.h) */
     void (*forget)(struct pml_code *); /* called before it is freed; set by who gave it owners */
@@ -43,6 +53,8 @@ struct pml_code *pml_codes_find(const void *key);
 /* False when memory runs out. The table stays the subscriber's. */
 bool pml_codes_subscribe(const void *key, struct pml_subscriber *subscriber);
 void pml_codes_unsubscribe(const void *key, struct pml_subscriber *subscriber);
+/* The code object's parts of lines, copied; they are always the same. False when memory runs out. */
+bool pml_codes_set_parts(const void *key, const struct pml_line_part *part, int parts);
 /* Which profilers record has changed: recompute each code object's groups. */
 void pml_codes_regroup(void);
 

@@ -16,7 +16,7 @@ static inline void merge(struct pml_stretch *into, const struct pml_stretch *mor
 }
 
 /* All stretches are full: each two become one. */
-PML_COLD static void halve(struct pml_history *history, struct pml_stretch *closed)
+static void halve(struct pml_history *history, struct pml_stretch *closed)
 {
     for (int i = 0; i < PML_STRETCHES / 2; i++) {
         closed[i] = closed[2 * i];
@@ -26,7 +26,7 @@ PML_COLD static void halve(struct pml_history *history, struct pml_stretch *clos
     history->width *= 2;
 }
 
-PML_COLD static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *sample)
+static void begin(struct pml_history *history, struct pml_stretch *closed, const struct pml_stretch *sample)
 {
     if (history->width == 0)
         history->width = 1;
@@ -45,7 +45,7 @@ static inline void append(struct pml_history *history, struct pml_stretch *close
         begin(history, closed, sample);
 }
 
-PML_HOT void pml_growth_add(struct pml_growth *growth, int64_t held, int64_t old, uint64_t call, uint64_t pass)
+void pml_growth_add(struct pml_growth *growth, int64_t held, int64_t old, uint64_t call, uint64_t pass)
 {
     if (growth->pass == pass)
         return;

@@ -100,7 +100,7 @@ static inline void add_segment(struct pml_line_stats *stats, int64_t runs, const
     stats->count += end->count - span->start.count;
 }
 
-PML_COLD static bool make_slot(struct pml_line_table *table, int slot)
+static bool make_slot(struct pml_line_table *table, int slot)
 {
     table->stats[slot] = calloc((size_t)table->lines, sizeof **table->stats);
     return table->stats[slot];
@@ -147,7 +147,7 @@ static void set_apart(struct pml_line_table *table, int index, struct pml_line_s
 }
 
 /* `charged`: before this segment. */
-PML_COLD static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
+static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
                                    uint64_t charged)
 {
     static const struct pml_span no_span;
@@ -160,7 +160,7 @@ PML_COLD static bool record_target(struct pml_line_table *table, int index, cons
     return true;
 }
 
-PML_HOT bool pml_line_table_record(struct pml_line_table *table, int line, const struct pml_window *window, int target)
+bool pml_line_table_record(struct pml_line_table *table, int line, const struct pml_window *window, int target)
 {
     if (!pml_line_table_has(table, line))
         return true;
@@ -219,18 +219,18 @@ static bool record_columns_slot(struct pml_line_table *table, int slot, int inde
     return true;
 }
 
-PML_COLD bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
+bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
                                             int target)
 {
     if (!pml_line_table_has(table, line) || table->stat_columns == 0)
         return true;
     int index = line - table->first_line;
     uint64_t ticks = pml_meter_ticks();
-    uint64_t moment = ticks << 6 | (unsigned)target;
-    if (table->line[index].stat_moment == moment && window->ticks == ticks)
+    uint64_t now = ticks << 6 | (unsigned)target;
+    if (table->line[index].stat_ticks == now && window->ticks == ticks)
         return true; /* nothing happened in this segment, nor since this line's last one */
     bool kept = true;
-    table->line[index].stat_moment = moment;
+    table->line[index].stat_ticks = now;
     if (window->ticks != ticks)
         table->line[index].sampled++;
     for (int d = 1; d < window->devices; d++) {

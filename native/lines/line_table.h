@@ -29,7 +29,7 @@ struct pml_line {
     uint64_t charged; /* a bit for each device that was the target when a segment ended. Only with several of them the
                        * target slot has figures of its own: one device's are in that device's slot */
     int64_t sampled;  /* segments in which something happened and statistics were read */
-    uint64_t stat_moment; /* the meter's ticks and the target when statistics columns were last recorded */
+    uint64_t stat_ticks; /* the meter's ticks and the target when statistics columns were last recorded */
 };
 
 /* Statistics columns of one line and slot; `known`: whether any were read. */

@@ -3,10 +3,6 @@
 
 #include <stddef.h>
 
-#include "base/hot.h"
-
-PML_READ_MOSTLY uint64_t pml_recorders_starts;
-
 static struct pml_recorder *recorders;
 
 void pml_recorders_add(struct pml_recorder *recorder)

@@ -6,15 +6,16 @@
 #ifndef PML_RECORDERS_H
 #define PML_RECORDERS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct pml_recorder {
     struct pml_recorder *next; /* of all recorders */
-    bool recording;
+    _Atomic bool recording; /* changed with the GIL, read from anywhere */
     bool failed;         /* memory ran out: figures are incomplete */
     bool interrupted;    /* another tracer replaced the hook */
-    uint64_t started;    /* `pml_recorders_starts` at the last start */
+    uint64_t started;    /* `pml_moment` at the last start: later segments are recorded */
     int64_t sample_runs; /* statistics are read for this many segments of a line */
     int stat_columns;
     int *stat_column_ids;
@@ -22,9 +23,6 @@ struct pml_recorder {
     uint64_t group;       /* the bit of the picture that it records for (holders/peak_picture.h); 0: none */
     uint64_t group_since; /* that picture's `since` */
 };
-
-/* Counts the starts of recorders; a segment is recorded only by those that were started before it opened. */
-extern uint64_t pml_recorders_starts;
 
 void pml_recorders_add(struct pml_recorder *recorder);
 void pml_recorders_remove(struct pml_recorder *recorder);

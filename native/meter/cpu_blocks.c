@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/lock_order.h"
 #include "base/pointer_hash.h"
 
 #define SHARD_BITS 4
@@ -27,12 +28,29 @@ static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
 };
 
+static void lock(int number)
+{
+    pml_lock_order_taken(PML_RANK_BLOCKS, number);
+    pthread_mutex_lock(&shards[number].mutex);
+}
+
+static void unlock(int number)
+{
+    pthread_mutex_unlock(&shards[number].mutex);
+    pml_lock_order_given(PML_RANK_BLOCKS, number);
+}
+
 /* The high bits of the hash give the shard, the low ones the slot in it. */
 static struct shard *lock_shard(uintptr_t pointer)
 {
-    struct shard *shard = &shards[pml_pointer_hash((const void *)pointer) >> (32 - SHARD_BITS)];
-    pthread_mutex_lock(&shard->mutex);
-    return shard;
+    int number = (int)(pml_pointer_hash((const void *)pointer) >> (32 - SHARD_BITS));
+    lock(number);
+    return &shards[number];
+}
+
+static void unlock_shard(const struct shard *shard)
+{
+    unlock((int)(shard - shards));
 }
 
 /* The slot that holds the pointer, or the free one where it belongs. The table is never full. */
@@ -90,7 +108,7 @@ static bool enter(const void *pointer, size_t size, bool only_new, size_t *befor
             shard->used += fresh;
         }
     }
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return room;
 }
 
@@ -117,7 +135,7 @@ size_t pml_cpu_blocks_take(const void *pointer)
             shard->used--;
         }
     }
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return size;
 }
 
@@ -125,20 +143,20 @@ size_t pml_cpu_blocks_size(const void *pointer)
 {
     struct shard *shard = lock_shard((uintptr_t)pointer);
     size_t size = shard->used ? probe(shard, (uintptr_t)pointer)->size : 0;
-    pthread_mutex_unlock(&shard->mutex);
+    unlock_shard(shard);
     return size;
 }
 
 void pml_cpu_blocks_lock_all(void)
 {
     for (int i = 0; i < SHARDS; i++)
-        pthread_mutex_lock(&shards[i].mutex);
+        lock(i);
 }
 
 void pml_cpu_blocks_unlock_all(void)
 {
     for (int i = SHARDS - 1; i >= 0; i--)
-        pthread_mutex_unlock(&shards[i].mutex);
+        unlock(i);
 }
 
 size_t pml_cpu_blocks_count(void)

@@ -24,7 +24,7 @@ void pml_meter_expect(int device)
     }
 }
 
-PML_COLD static void begin_use(int device)
+static void begin_use(int device)
 {
     pml_meter_expect(device);
     atomic_store(&pml_meter.device[device].used, true);
@@ -67,7 +67,7 @@ static void tick(int device, int events)
     atomic_store_explicit(&dev->ticks, ticks + (unsigned)events, memory_order_release);
 }
 
-PML_HOT void pml_meter_add(int device, const struct pml_meter_events *sum)
+void pml_meter_add(int device, const struct pml_meter_events *sum)
 {
     struct pml_device *dev = &pml_meter.device[device];
     for (int m = 0; m < PML_METRICS; m++)
@@ -138,7 +138,7 @@ static inline int64_t take_top(struct pml_device *dev, int metric)
 }
 
 /* A device's ticks are read before its levels: what comes in between is found later, at the latest. */
-PML_HOT bool pml_meter_take_tops(int device, int64_t top[PML_METRICS])
+bool pml_meter_take_tops(int device, int64_t top[PML_METRICS])
 {
     struct pml_device *dev = &pml_meter.device[device];
     uint64_t ticks = pml_meter_ticks_of(device);

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hot.h"
 #include "base/limits.h"
 #include "base/numbers.h"
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hot.h"
 #include "base/limits.h"
 
 static struct {
@@ -108,7 +107,7 @@ void pml_stat_columns_raise(struct pml_column_values *values, int device)
             value[c] = readings.peak[device][c];
 }
 
-PML_COLD void pml_stat_columns_absorb(struct pml_column_values *outer, const struct pml_column_values *inner)
+void pml_stat_columns_absorb(struct pml_column_values *outer, const struct pml_column_values *inner)
 {
     if (!outer->active || !inner->active)
         return;

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/hot.h"
 #include "base/limits.h"
+#include "base/lock_order.h"
 
 #define MOST_EVENTS 16
 
@@ -32,7 +32,7 @@ static _Atomic int64_t bytes[PML_MAX_DEVICES];
 static _Atomic bool uncertain[PML_MAX_DEVICES];
 
 /* Spares programs that never use a second stream the look at thread-local data. */
-PML_READ_MOSTLY static _Atomic bool in_use;
+static _Atomic bool in_use;
 
 bool pml_stream_pending_in_use(void)
 {
@@ -68,11 +68,11 @@ bool pml_stream_pending_freed(int device, int64_t size, int index)
         *block = (struct waiting){.device = device, .index = index, .left = recorded.count, .size = size};
         for (int i = 0; i < recorded.count; i++)
             block->event[i] = recorded.event[i];
-        pthread_mutex_lock(&mutex);
+        pml_stream_pending_lock();
         block->next = waiting;
         waiting = block;
         atomic_fetch_add(&waiting_count, 1);
-        pthread_mutex_unlock(&mutex);
+        pml_stream_pending_unlock();
     }
     change(device, size);
     recorded.count = 0;
@@ -103,7 +103,7 @@ struct pml_stream_pending_end pml_stream_pending_done(const void *event)
     struct pml_stream_pending_end end = {.device = -1, .index = -1};
     if (!event || atomic_load_explicit(&waiting_count, memory_order_acquire) == 0)
         return end;
-    pthread_mutex_lock(&mutex);
+    pml_stream_pending_lock();
     for (struct waiting **link = &waiting; *link; link = &(*link)->next) {
         struct waiting *block = *link;
         if (!strike_out(block, event))
@@ -115,7 +115,7 @@ struct pml_stream_pending_end pml_stream_pending_done(const void *event)
         }
         break;
     }
-    pthread_mutex_unlock(&mutex);
+    pml_stream_pending_unlock();
     return end;
 }
 
@@ -145,11 +145,11 @@ static void drop_device(int device, pml_stream_pending_released *released)
 
 void pml_stream_pending_forget_owners(int device)
 {
-    pthread_mutex_lock(&mutex);
+    pml_stream_pending_lock();
     for (struct waiting *block = waiting; block; block = block->next)
         if (block->device == device)
             block->index = -1;
-    pthread_mutex_unlock(&mutex);
+    pml_stream_pending_unlock();
 }
 
 bool pml_stream_pending_correct(int device, int64_t truth, pml_stream_pending_released *released)
@@ -157,21 +157,23 @@ bool pml_stream_pending_correct(int device, int64_t truth, pml_stream_pending_re
     atomic_store(&uncertain[device], false);
     bool wrong = pml_stream_pending_bytes(device) != truth;
     if (wrong) {
-        pthread_mutex_lock(&mutex);
+        pml_stream_pending_lock();
         if (truth == 0)
             drop_device(device, released);
         atomic_store(&bytes[device], truth);
-        pthread_mutex_unlock(&mutex);
+        pml_stream_pending_unlock();
     }
     return wrong;
 }
 
 void pml_stream_pending_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_PENDING, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_stream_pending_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_PENDING, 0);
 }

@@ -1,13 +1,12 @@
 /* Windows (see window.h): the list of open ones, and what each has seen. */
 #include "meter/window.h"
 
-#include "base/hot.h"
 #include "base/numbers.h"
 
 struct pml_window pml_window_list = {.next = &pml_window_list, .prev = &pml_window_list};
 
 /* Devices that appeared after the window began held nothing then. */
-PML_COLD static void cover_more(struct pml_window *window, int devices)
+static void cover_more(struct pml_window *window, int devices)
 {
     while (window->devices < devices)
         window->span[window->devices++] = (struct pml_span){.held = -1};
@@ -27,7 +26,7 @@ static inline void raise_window(struct pml_window *window, int device, const int
         peak[m] = pml_numbers_max(peak[m], top[m]);
 }
 
-PML_HOT void pml_window_fold_device(int device)
+void pml_window_fold_device(int device)
 {
     int64_t top[PML_METRICS];
     if (!pml_meter_take_tops(device, top))
@@ -80,7 +79,7 @@ void pml_window_restart(struct pml_window *window)
     window->ticks = window->end_ticks = ticks;
 }
 
-PML_HOT void pml_window_read_end(struct pml_window *window)
+void pml_window_read_end(struct pml_window *window)
 {
     uint64_t ticks = pml_meter_invalidations();
     cover_devices(window, pml_meter_devices());
@@ -96,7 +95,7 @@ PML_HOT void pml_window_read_end(struct pml_window *window)
     window->end_ticks = ticks;
 }
 
-PML_HOT void pml_window_go_on(struct pml_window *window)
+void pml_window_go_on(struct pml_window *window)
 {
     window->ticks = window->end_ticks;
     for (int d = 0; d < window->devices; d++)
@@ -104,7 +103,7 @@ PML_HOT void pml_window_go_on(struct pml_window *window)
             start_at(&window->span[d], &window->span[d].end);
 }
 
-PML_HOT void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
+void pml_window_absorb(struct pml_window *outer, const struct pml_window *inner)
 {
     cover_devices(outer, inner->devices);
     for (int d = 0; d < inner->devices; d++)

@@ -32,9 +32,9 @@ struct pml_window {
     struct pml_window *prev;
     uint64_t ticks; /* of all devices, at the start */
     uint64_t end_ticks;
-    uint64_t epoch; /* which outermost profiled call it belongs to, */
-    uint64_t call;  /* and which call of its own function (frame_stack.c) */
-    uint64_t pass;  /* changes as that jumps back: a line that is seen again before then goes on with a statement */
+    uint64_t outer_call; /* which outermost profiled call it belongs to: the moment when that began (frame_stack.c), */
+    uint64_t call;       /* and which call of its own function */
+    uint64_t pass; /* changes as that jumps back: a line that is seen again before then goes on with a statement */
     int devices;
     struct pml_column_values columns;
     struct pml_span span[PML_MAX_DEVICES];

@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/pointer_hash.h"
-
+#include "base/lock_order.h"
 #include "base/moment.h"
+#include "base/pointer_hash.h"
+#include "holders/report_queue.h"
+#include "holders/thread_line.h"
 
 struct owner {
     struct owner *next;
@@ -29,23 +31,25 @@ struct known {
     struct owner *owners;
 };
 
-PML_READ_MOSTLY _Atomic bool pml_saved_tables_following;
-bool (*pml_saved_tables_is_parameter)(const void *handle);
+_Atomic bool pml_saved_tables_following;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct known **bucket;
 static size_t buckets; /* a power of two, or 0 */
 static size_t count;
 static bool lost; /* a block, for want of memory */
+static bool (*is_parameter)(const void *handle);
 
 void pml_saved_tables_lock(void)
 {
+    pml_lock_order_taken(PML_RANK_SAVED, 0);
     pthread_mutex_lock(&mutex);
 }
 
 void pml_saved_tables_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
+    pml_lock_order_given(PML_RANK_SAVED, 0);
 }
 
 /* ---- blocks; the mutex is held ---- */
@@ -149,6 +153,13 @@ static void forget_all(void)
 
 /* ---- events ---- */
 
+void pml_saved_tables_ask_with(bool (*question)(const void *handle))
+{
+    pml_saved_tables_lock();
+    is_parameter = question;
+    pml_saved_tables_unlock();
+}
+
 void pml_saved_tables_follow(bool follow)
 {
     pml_saved_tables_lock();
@@ -174,7 +185,19 @@ void pml_saved_tables_freed(const void *pointer)
     pml_saved_tables_unlock();
 }
 
-/* ---- counting; the mutex is held ---- */
+/* ---- counting; the mutex is held, and no owner goes away ---- */
+
+static void lock_lines(void)
+{
+    pml_saved_tables_lock();
+    pml_report_queue_hold_gate(PML_CPU);
+}
+
+static void unlock_lines(void)
+{
+    pml_report_queue_let_gate_go(PML_CPU);
+    pml_saved_tables_unlock();
+}
 
 static bool wants(const struct pml_subscriber *sub)
 {
@@ -193,7 +216,7 @@ static bool anyone_wants(const struct pml_code *code)
 struct charge {
     const struct pml_code *code; /* NULL: none */
     int line;
-    uint64_t epoch;   /* when its outermost call began */
+    uint64_t call;    /* when its outermost call began */
     uint64_t segment; /* when this run of it began */
 };
 
@@ -204,19 +227,27 @@ static struct charge line_of_thread(void)
     for (int i = stack ? stack->depth - 1 : -1; i >= 0; i--) {
         const struct pml_frame *frame = stack->frame[i];
         if (anyone_wants(frame->code))
-            return (struct charge){frame->code, frame->line, frame->window.epoch, frame->segment};
+            return (struct charge){frame->code, frame->line, frame->window.outer_call, frame->segment};
     }
     return (struct charge){.code = NULL};
 }
 
-/* On autograd's own threads, which are not traced, it is the line that waits for them. */
+/* On autograd's own threads, which are not traced: the line that waits for them. */
+static struct charge line_that_waits(void)
+{
+    const struct pml_owner *owner = pml_thread_line_owner();
+    if (owner && owner->kind != PML_OWNER_BACKWARD)
+        owner = NULL;
+    for (; owner; owner = owner->around)
+        if (anyone_wants(owner->code))
+            return (struct charge){owner->code, owner->line, 1, pml_moment_now()};
+    return (struct charge){.code = NULL};
+}
+
 static struct charge line_to_charge(const struct pml_saved_tensor *tensor)
 {
     struct charge charge = line_of_thread();
-    for (const struct pml_owner *o = charge.code ? NULL : tensor->waiting; o && !charge.code; o = o->around)
-        if (anyone_wants(o->code))
-            charge = (struct charge){o->code, o->line, 1, pml_moment_now()};
-    return charge;
+    return charge.code || !tensor->backward ? charge : line_that_waits();
 }
 
 static struct pml_saved_figures *figures_at(struct pml_saved_table *table, int device, int line)
@@ -278,8 +309,8 @@ static void count_hooked(const struct known *block, const struct charge *charge,
     struct pml_saved_figures *f = figures_at(table, block->device, charge->line);
     if (!f)
         return;
-    f->hooks_now = (f->epoch == charge->epoch ? f->hooks_now : 0) + block->size;
-    f->epoch = charge->epoch;
+    f->hooks_now = (f->call == charge->call ? f->hooks_now : 0) + block->size;
+    f->call = charge->call;
     if (f->hooks_max < f->hooks_now)
         f->hooks_max = f->hooks_now;
 }
@@ -288,7 +319,7 @@ static enum pml_saved_kind kind_of(const struct known *block, const struct charg
 {
     if (block->parameter)
         return PML_SAVED_PARAMETER;
-    if (block->born < charge->epoch)
+    if (block->born < charge->call)
         return PML_SAVED_INPUT;
     return backward ? PML_SAVED_BACKWARD : PML_SAVED_ACTIVATION;
 }
@@ -297,10 +328,10 @@ static void count_block(struct known *block, const struct charge *charge, const 
 {
     enum pml_saved_kind kind = kind_of(block, charge, tensor->backward);
     bool hooked = tensor->hooked && kind == PML_SAVED_ACTIVATION;
-    if (hooked && block->hooked == charge->epoch)
+    if (hooked && block->hooked == charge->call)
         return;
     if (hooked)
-        block->hooked = charge->epoch;
+        block->hooked = charge->call;
     for (int s = 0; s < charge->code->subscribers; s++) {
         const struct pml_subscriber *sub = charge->code->subscriber[s];
         if (!wants(sub))
@@ -325,37 +356,33 @@ static struct known *known_or_new(const struct pml_saved_tensor *tensor)
     return block ? block : insert(tensor->storage, tensor->bytes, tensor->device, 0);
 }
 
-/* Without the mutex, as this calls Python: the tensor stays alive, but the table may change. */
-static bool ask(const struct pml_saved_tensor *tensor)
+/* Without locks, as Python is asked: the tensor lives meanwhile, but blocks and lines may change. */
+static void ask(const struct pml_saved_tensor *tensor)
 {
-    pml_saved_tables_unlock();
-    bool parameter = pml_saved_tables_is_parameter && pml_saved_tables_is_parameter(tensor->handle);
-    pml_saved_tables_lock();
-    return parameter;
-}
-
-static struct known *block_of(const struct pml_saved_tensor *tensor, const struct charge *charge)
-{
+    bool (*question)(const void *handle) = is_parameter;
+    unlock_lines();
+    bool parameter = question && question(tensor->handle);
+    lock_lines();
     struct known *block = known_or_new(tensor);
-    if (!block || !must_ask(block, charge))
-        return block;
-    bool parameter = ask(tensor);
-    block = known_or_new(tensor);
     if (block) {
         block->asked = true;
         block->parameter = parameter;
     }
-    return block;
 }
 
 void pml_saved_tables_note(const struct pml_saved_tensor *tensor)
 {
-    pml_saved_tables_lock();
+    lock_lines();
     struct charge charge = line_to_charge(tensor);
-    struct known *block = charge.code ? block_of(tensor, &charge) : NULL;
+    struct known *block = charge.code ? known_or_new(tensor) : NULL;
+    if (block && must_ask(block, &charge)) {
+        ask(tensor);
+        charge = line_to_charge(tensor);
+        block = charge.code ? known_or_new(tensor) : NULL;
+    }
     if (block)
         count_block(block, &charge, tensor);
-    pml_saved_tables_unlock();
+    unlock_lines();
 }
 
 /* ---- tables ---- */
@@ -407,7 +434,10 @@ bool pml_saved_tables_read(struct pml_saved_table *table, int line, int device, 
 
 bool pml_saved_tables_incomplete(const struct pml_saved_table *table)
 {
-    return lost || table->failed;
+    pml_saved_tables_lock();
+    bool incomplete = lost || table->failed;
+    pml_saved_tables_unlock();
+    return incomplete;
 }
 
 int64_t pml_saved_tables_blocks(void)

@@ -4,9 +4,10 @@
  * counted for. A storage that is saved counts once in each group of profilers, for the innermost profiled line of the
  * thread, until its memory is freed.
  *
- * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, a leaf:
- * nothing is called while it is held except the C library's memory functions. What changes who is subscribed to a code
- * object holds it too (`pml_saved_tables_lock`), since a line is looked up without the GIL.
+ * Threads: blocks come and go, and tensors are saved, on any thread, with or without the GIL. One mutex, taken before
+ * all other locks of the engine (docs/threads.md). What changes who is subscribed to a code object holds it too
+ * (`pml_saved_tables_lock`), since a line is looked up without the GIL. While a tensor is counted the gate of the CPU's
+ * report queue is held as well: the line of another thread that waits for backward then stays.
  */
 #ifndef PML_SAVED_TABLES_H
 #define PML_SAVED_TABLES_H
@@ -16,7 +17,6 @@
 #include <stdint.h>
 
 #include "frames/frame_stack.h"
-#include "holders/owners.h"
 
 enum pml_saved_kind {
     PML_SAVED_ACTIVATION, /* made by the profiled functions while they ran */
@@ -34,7 +34,7 @@ struct pml_saved_figures {
     uint64_t run;
     int64_t run_now;
     int64_t run_max; /* activations of one run of the line */
-    uint64_t epoch;
+    uint64_t call; /* the outermost one in which `hooks_now` was given */
     int64_t hooks_now;
     int64_t hooks_max; /* given to saved-tensor hooks of the program, in one outermost call */
 };
@@ -51,18 +51,17 @@ struct pml_saved_table {
 
 /* A tensor that autograd saves, as far as it concerns memory. */
 struct pml_saved_tensor {
-    const void *storage;             /* where its storage's memory begins */
-    int64_t bytes;                   /* of the whole storage; used for blocks whose allocation was not seen */
-    int device;                      /* a meter slot, likewise */
-    bool hooked;                     /* the program's own hooks take it over */
-    bool backward;                   /* backward is running on this thread */
-    const struct pml_owner *waiting; /* on autograd's threads, the line that waits for them; or NULL */
-    const void *handle;              /* for `pml_saved_tables_is_parameter` */
+    const void *storage; /* where its storage's memory begins */
+    int64_t bytes;       /* of the whole storage; used for blocks whose allocation was not seen */
+    int device;          /* a meter slot, likewise */
+    bool hooked;         /* the program's own hooks take it over */
+    bool backward;       /* backward is running on this thread */
+    const void *handle;  /* for `pml_saved_tables_ask_with` */
 };
 
 extern _Atomic bool pml_saved_tables_following;
-/* Says whether a tensor is a parameter or a view of one. Called without the mutex, once for each block at most. */
-extern bool (*pml_saved_tables_is_parameter)(const void *handle);
+/* What says whether a tensor is a parameter or a view of one. Called with no lock held, once for each block at most. */
+void pml_saved_tables_ask_with(bool (*is_parameter)(const void *handle));
 
 void pml_saved_tables_follow(bool follow);
 void pml_saved_tables_allocated(int device, const void *pointer, int64_t size);

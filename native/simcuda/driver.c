@@ -210,6 +210,12 @@ SIM_API int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t val
     return sim_ranges_copy((void *)(uintptr_t)address, &value, sizeof value);
 }
 
+/* By its first name, which PyTorch 2.6 looks up when it words an out-of-memory message. */
+SIM_API int cuStreamWriteValue32(void *stream, uint64_t address, uint32_t value, unsigned flags)
+{
+    return cuStreamWriteValue32_v2(stream, address, value, flags);
+}
+
 SIM_API int cuMemsetD32Async(uint64_t address, unsigned value, size_t count, void *stream)
 {
     if (value == 0)

@@ -28,18 +28,31 @@ static struct pml_frame *frame_around(const PmlHook *hook)
     return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
 }
 
-PML_HOT static void on_line(PmlHook *hook, PyFrameObject *frame)
+/* The part of a line that the frame is in, or NULL. */
+static const struct pml_line_part *part_of(const struct pml_code *code, PyFrameObject *frame)
+{
+    int at = code->parts ? pml_compat_offset(frame) : 0;
+    for (int i = 0; i < code->parts; i++)
+        if (at >= code->part[i].start && at < code->part[i].end)
+            return &code->part[i];
+    return NULL;
+}
+
+static void on_line(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
     if (!top || top->id != frame)
         return;
-    int line = PyFrame_GetLineNumber(frame);
-    bool again = top->raised && line == top->line;
+    const struct pml_line_part *part = part_of(top->code, frame);
+    int line = part ? part->line : PyFrame_GetLineNumber(frame);
+    if (line <= 0)
+        return;
+    bool again = (top->raised || part) && line == top->line;
     bool first = top->entered && line == top->line; /* a function of one line: its entry is no run of that line */
     top->raised = top->entered = false;
     if (first)
         pml_segment_hit(top);
-    if (line < 0 || again || first)
+    if (again || first)
         return;
     int offset = pml_compat_offset(frame);
     bool round_again = PML_COMPAT_INLINES_COMPREHENSIONS && line == top->line;
@@ -67,7 +80,7 @@ static void count_call(const struct pml_code *code)
             code->subscriber[i]->calls++;
 }
 
-PML_COLD static void fail_recorders(const struct pml_code *code)
+static void fail_recorders(const struct pml_code *code)
 {
     for (int i = 0; i < code->subscribers; i++)
         code->subscriber[i]->recorder->failed = true;
@@ -94,7 +107,10 @@ static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *
     int stale = pml_frame_stack_find(&hook->stack, frame);
     if (stale >= 0) /* its RETURN was lost */
         pml_frame_stack_cut(&hook->stack, stale);
-    int line = PyFrame_GetLineNumber(frame);
+    const struct pml_line_part *part = part_of(code, frame); /* where a coroutine goes on */
+    int line = part && part->line ? part->line : PyFrame_GetLineNumber(frame);
+    if (line <= 0) /* a module begins before its first line */
+        line = first_line;
     bool entered = line == first_line;
     if (entered)
         count_call(code);
@@ -103,7 +119,7 @@ static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *
         top->entered = entered;
 }
 
-PML_HOT static void on_call(PmlHook *hook, PyFrameObject *frame)
+static void on_call(PmlHook *hook, PyFrameObject *frame)
 {
     PyCodeObject *object = PyFrame_GetCode(frame);
     struct pml_code *code = pml_codes_find(object);
@@ -112,7 +128,7 @@ PML_HOT static void on_call(PmlHook *hook, PyFrameObject *frame)
     Py_DECREF(object); /* the frame holds it */
 }
 
-PML_HOT static void on_return(PmlHook *hook, PyFrameObject *frame)
+static void on_return(PmlHook *hook, PyFrameObject *frame)
 {
     struct pml_frame *top = pml_frame_stack_top(&hook->stack);
     if (!top) {
@@ -186,7 +202,7 @@ static void leave(PmlHook *hook, int entries)
 }
 
 /* What another thread decided for this one is done here. True if the hook is gone. */
-PML_COLD static bool catch_up(PmlHook *hook)
+static bool catch_up(PmlHook *hook)
 {
     int entries = hook->leaving;
     hook->leaving = 0;
@@ -209,7 +225,7 @@ static void stay_on_top(PmlHook *hook)
     pml_compat_exception_put(pending);
 }
 
-PML_COLD static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
+static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *arg)
 {
     PyObject *object = Py_XNewRef(hook->below_object);
     int result = hook->below(object, frame, what, arg);
@@ -218,7 +234,7 @@ PML_COLD static int call_below(PmlHook *hook, PyFrameObject *frame, int what, Py
     return result;
 }
 
-PML_HOT static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     PmlHook *hook = (PmlHook *)self;
     if ((hook->leaving || hook->adopted) && catch_up(hook)) {
@@ -286,7 +302,7 @@ static PmlHook *hook_of_thread(struct pml_state *state)
 
 /* Events were missed: entries of frames that are no longer on the thread's stack are dropped, and the innermost
  * remaining one is moved to its present line. `frame` is the thread's present frame. */
-PML_COLD static void resynchronise(PmlHook *hook, PyFrameObject *frame)
+static void resynchronise(PmlHook *hook, PyFrameObject *frame)
 {
     int found = 0;
     PyFrameObject *at = (PyFrameObject *)Py_XNewRef((PyObject *)frame);

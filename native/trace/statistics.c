@@ -178,7 +178,7 @@ static void read_devices(struct pml_statistics *s, bool sample, bool all)
             read_device(s, slot, sample);
     if (PyErr_Occurred()) {
         s->failed = true;
-        PyErr_Clear();
+        pml_compat_exception_drop();
     }
     pml_compat_exception_put(pending);
     s->reading = false;
@@ -195,7 +195,7 @@ static bool in_doubt(void)
 }
 
 /* Reads what events do not show. Nothing is read if nothing happened since the last reading. */
-PML_COLD static void look_closer(struct pml_statistics *s, bool sample)
+static void look_closer(struct pml_statistics *s, bool sample)
 {
     pml_ledger_catch_up();
     uint64_t ticks = pml_meter_ticks();
@@ -212,7 +212,7 @@ PML_COLD static void look_closer(struct pml_statistics *s, bool sample)
 }
 
 /* A segment ends or begins: bring the meter up to the truth and fold it into the open windows. */
-PML_HOT void pml_statistics_sync(struct pml_state *state, bool sample)
+void pml_statistics_sync(struct pml_state *state, bool sample)
 {
     struct pml_statistics *s = &state->statistics;
     if (sample || s->only || pml_stream_pending_in_use() || pml_meter_invalidations() != s->invalidations)

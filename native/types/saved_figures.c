@@ -115,7 +115,7 @@ PyObject *pml_saved_figures_connect(PyObject *module, PyObject *args)
         return NULL;
     bool done = find_wrap() && pml_saved_events_learn(sample, (int)count) && pml_saved_events_install();
     if (done)
-        pml_saved_tables_is_parameter = is_parameter;
+        pml_saved_tables_ask_with(is_parameter);
     return PyBool_FromLong(done);
 }
 

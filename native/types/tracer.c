@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "frames/segment.h"
 #include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
@@ -63,6 +64,32 @@ static struct pml_subscriber *subscriber_new(PmlTracer *tracer, PyObject *code, 
     return NULL;
 }
 
+/* Of a tuple of tuples; NULL with an exception set. */
+static struct pml_line_part *read_parts(PyObject *parts)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(parts);
+    struct pml_line_part *part = calloc((size_t)count + 1, sizeof *part);
+    if (!part)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; part && i < count; i++)
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(parts, i), "iii;a part is (start, end, line)", &part[i].start,
+                              &part[i].end, &part[i].line)) {
+            free(part);
+            part = NULL;
+        }
+    return part;
+}
+
+static int set_parts(PyObject *code, PyObject *parts)
+{
+    struct pml_line_part *part = parts ? read_parts(parts) : NULL;
+    bool kept = !part || pml_codes_set_parts(code, part, (int)PyTuple_GET_SIZE(parts));
+    free(part);
+    if (!kept)
+        PyErr_NoMemory();
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int append_subscriber(PmlTracer *tracer, PyObject *code, int first, int last)
 {
     Py_ssize_t count = PyList_GET_SIZE(tracer->codes);
@@ -85,16 +112,16 @@ static int append_subscriber(PmlTracer *tracer, PyObject *code, int first, int l
 static PyObject *tracer_add_code(PyObject *self, PyObject *args)
 {
     PmlTracer *tracer = (PmlTracer *)self;
-    PyObject *code;
+    PyObject *code, *parts = NULL;
     int first, last;
-    if (!PyArg_ParseTuple(args, "O!ii:add_code", &PyCode_Type, &code, &first, &last))
+    if (!PyArg_ParseTuple(args, "O!ii|O!:add_code", &PyCode_Type, &code, &first, &last, &PyTuple_Type, &parts))
         return NULL;
     if (last < first || (int64_t)last - first >= MOST_LINES)
         return PyErr_Format(PyExc_ValueError, "lines %d to %d: a code object may span at most %d lines", first, last,
                             MOST_LINES);
     if (index_of(tracer, code) >= 0)
         Py_RETURN_FALSE;
-    if (append_subscriber(tracer, code, first, last) < 0)
+    if (append_subscriber(tracer, code, first, last) < 0 || set_parts(code, parts) < 0)
         return NULL;
     Py_RETURN_TRUE;
 }
@@ -120,18 +147,8 @@ static void record(PmlTracer *tracer, bool recording)
         pml_picture_recording_stop(picture, recorder);
     recorder->recording = recording;
     if (recording)
-        recorder->started = ++pml_recorders_starts;
+        recorder->started = pml_moment_next();
     regroup(tracer);
-}
-
-static PyObject *tracer_start(PyObject *self, PyObject *unused)
-{
-    struct pml_recorder *recorder = &((PmlTracer *)self)->recorder;
-    if (!recorder->recording) {
-        pml_statistics_sync(((PmlTracer *)self)->state, recorder->stat_columns != 0);
-        record((PmlTracer *)self, true);
-    }
-    Py_RETURN_NONE;
 }
 
 static void read_ends_of_line(const struct pml_line_table *table, const void *code, int index)
@@ -153,18 +170,50 @@ static void read_ends(const PmlTracer *tracer)
     }
 }
 
+static void start(PmlTracer *tracer)
+{
+    if (tracer->recorder.recording)
+        return;
+    pml_statistics_sync(tracer->state, tracer->recorder.stat_columns != 0);
+    record(tracer, true);
+}
+
+static void stop(PmlTracer *tracer)
+{
+    if (!tracer->recorder.recording)
+        return;
+    pml_statistics_sync(tracer->state, tracer->recorder.stat_columns != 0);
+    for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next) {
+        tracer->recorder.interrupted |= pml_hook_displaced(hook);
+        pml_segment_flush(&hook->stack, &tracer->recorder);
+    }
+    read_ends(tracer);
+    record(tracer, false);
+}
+
+void pml_tracer_enter(PmlTracer *tracer)
+{
+    if (tracer->entries++ == 0)
+        start(tracer);
+    tracer->state->enabled++;
+}
+
+void pml_tracer_leave(PmlTracer *tracer)
+{
+    if (--tracer->entries == 0)
+        stop(tracer);
+    tracer->state->enabled--;
+}
+
+static PyObject *tracer_start(PyObject *self, PyObject *unused)
+{
+    start((PmlTracer *)self);
+    Py_RETURN_NONE;
+}
+
 static PyObject *tracer_stop(PyObject *self, PyObject *unused)
 {
-    PmlTracer *tracer = (PmlTracer *)self;
-    if (tracer->recorder.recording) {
-        pml_statistics_sync(tracer->state, tracer->recorder.stat_columns != 0);
-        for (PmlHook *hook = tracer->state->hooks; hook; hook = hook->next) {
-            tracer->recorder.interrupted |= pml_hook_displaced(hook);
-            pml_segment_flush(&hook->stack, &tracer->recorder);
-        }
-        read_ends(tracer);
-        record(tracer, false);
-    }
+    stop((PmlTracer *)self);
     Py_RETURN_NONE;
 }
 
@@ -177,7 +226,7 @@ static void clear_counters(PmlTracer *tracer)
         tracer->subscriber[i]->calls = 0;
     }
     tracer->recorder.failed = tracer->recorder.interrupted = false;
-    tracer->recorder.started = ++pml_recorders_starts;
+    tracer->recorder.started = pml_moment_next();
     if (tracer->holders) {
         pml_picture_recording_clear(&tracer->holders->picture);
         regroup(tracer);
@@ -229,6 +278,7 @@ static PyObject *tracer_saved(PyObject *self, PyObject *unused)
 void pml_tracer_after_fork(struct pml_state *state)
 {
     for (PmlTracer *tracer = state->tracers; tracer; tracer = tracer->next) {
+        tracer->entries = 0;
         record(tracer, false);
         clear_counters(tracer);
     }
@@ -343,7 +393,8 @@ static PyGetSetDef tracer_getset[] = {
 
 static PyMethodDef tracer_methods[] = {
     {"add_code", tracer_add_code, METH_VARARGS,
-     "add_code(code, first_line, last_line) -> bool: count this code object; False if it was counted already."},
+     "add_code(code, first_line, last_line, parts=()) -> bool: count this code object; False if it was counted "
+     "already. Parts: (start, end, line), instructions that run as a part of another line, or of none if it is 0."},
     {"start", tracer_start, METH_NOARGS, "Record segments that open from now on."},
     {"stop", tracer_stop, METH_NOARGS, "Record what is open, then no more."},
     {"clear", tracer_clear_counters, METH_NOARGS, "Set all counters to zero; the code objects stay."},

@@ -13,9 +13,13 @@ struct PmlTracer {
     PmlHolders *holders; /* owned; or NULL */
     PyObject *codes;     /* list, in the order added: keeps them alive */
     struct pml_subscriber **subscriber;
+    int entries; /* how many enable it */
 };
 
 extern PyType_Spec pml_tracer_spec;
+/* It records from the first `enter` to the last `leave`. */
+void pml_tracer_enter(PmlTracer *tracer);
+void pml_tracer_leave(PmlTracer *tracer);
 /* In the child of a fork: nothing is recorded, and all counters are zero. */
 void pml_tracer_after_fork(struct pml_state *state);
 

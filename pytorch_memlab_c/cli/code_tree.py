@@ -1,5 +1,7 @@
-"""The functions that a module's code defines, found in the code itself: before any of it runs, and whatever decorators
-make of them."""
+"""The functions that a module's code defines.
+
+They are found in the code itself: before any of it runs, and whatever decorators make of them.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 
 
 class Imports:
-    """The names that a module's source imports: `names` maps each to the full name of what it stands for."""
+    """The names that a module's source imports: `names` maps each to the full name that it refers to."""
 
     def __init__(self, source: str | bytes | None, package: str | None) -> None:
         self.names: dict[str, str] = {}
         self.has_star = source is None  # without a source, anything may be imported
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # compiling it has told them
+            warnings.simplefilter("ignore")  # compiling it has shown them
             tree = ast.parse(source or "")
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -61,6 +63,6 @@ class Imports:
                 self.names[alias.asname or alias.name] = f"{module}.{alias.name}"
 
     def full_name(self, name: str) -> str:
-        """The name with its first part replaced by what it stands for."""
+        """The name with its first part replaced by the name that it refers to."""
         first, dot, rest = name.partition(".")
         return self.names.get(first, first) + dot + rest

@@ -65,6 +65,18 @@ examples:
 The highest resident memory (RSS) of the command over its whole life, as the operating system counts it: of the command
 and of each process that it waited for, the highest one. The figure is printed on standard error.
 """
+_SNAPSHOT_EXAMPLES = """\
+examples:
+  {prog} oom.pickle                        who held the memory: at the peak, when it ran out, at the end
+  {prog} oom.pickle -o page.html           with a timeline; also .json, .csv (a row a line), .txt
+  {prog} oom.pickle --at 12.5s --at "#1200" --at 50%%
+  {prog} oom.pickle --frames torch         name PyTorch's own lines, too
+  {prog} oom.pickle --skip megatron        pass over a package of yours
+  zcat oom.pickle.gz | {prog} -            .gz and .zst files are read as they are, too
+
+Reads what torch.cuda.memory._dump_snapshot() wrote, with no PyTorch and without running anything that is in the file.
+`diff a.pickle b.pickle` compares two, `merge folder/` shows those of several ranks side by side.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,6 +149,10 @@ def _add_program(parser: Parser) -> None:
     column_help = "show this column, a key of torch.cuda.memory_stats() or one of the profiler's own"
     _append(parser, "-c", "--column", metavar="COLUMN", help=column_help)
     parser.add_argument("--device", help="the device to show: cpu, cuda:1, all (default: the GPU if there is one)")
+    snapshot = "record PyTorch's memory history and write it here (.pickle), and as FILE.oom when memory runs out"
+    parser.add_argument("--snapshot", metavar="FILE", help=snapshot)
+    entries = "events that a snapshot keeps of each device, the last ones (default: %(default)s; about 1 KB each)"
+    parser.add_argument("--snapshot-entries", type=int, default=1_000_000, metavar="N", help=entries)
     parser.add_argument("--saved", action="store_true", help="count what autograd keeps for backward, too")
     module = "run a module, as python -m does; all that follows is the module's"
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=module)
@@ -153,14 +169,16 @@ def _add_report(parser: Parser) -> None:
 
 
 def _add_diff(parser: Parser) -> None:
-    parser.add_argument("before", help="a report that was written as .json")
+    parser.add_argument("before", help="a report that was written as .json, or a memory snapshot")
     parser.add_argument("after", help="another one, of the changed program")
     _add_selection(parser)
     parser.set_defaults(action=_lazy("diff", "diff"))
 
 
 def _add_merge(parser: Parser) -> None:
-    parser.add_argument("files", nargs="+", metavar="file", help="reports that were written as .json, one a rank")
+    parser.add_argument(
+        "files", nargs="+", metavar="file", help="reports that were written as .json, or snapshots, one a rank"
+    )
     _append(parser, "-o", "--output", metavar="FILE", help="write the table here: .csv or .txt")
     _add_selection(parser)
     parser.set_defaults(action=_lazy("merge", "merge"))
@@ -170,6 +188,19 @@ def _add_rss(parser: Parser) -> None:
     _append(parser, "-o", "--output", metavar="FILE", help="write the figure here, as .json")
     parser.add_argument("run", nargs=argparse.REMAINDER, metavar="-- command ...", help="the command and its arguments")
     parser.set_defaults(action=_lazy("rss", "rss"))
+
+
+def _add_snapshot(parser: Parser) -> None:
+    parser.add_argument("files", nargs="+", metavar="file", help="a memory snapshot; -: standard input")
+    _append(parser, "-o", "--output", metavar="FILE", help="write the report here: .html, .json, .csv or .txt")
+    _append(
+        parser, "--at", metavar="MOMENT", help="peak, oom, end (all three by default), 12.5s, #1200 (an event), 50%%"
+    )
+    parser.add_argument("--device", help="the device to show: cuda:0, host (default: all)")
+    frames = "name a stack by its innermost line of the user's, of Python (torch), or at all"
+    parser.add_argument("--frames", choices=("user", "torch", "all"), default="user", help=frames)
+    _append(parser, "--skip", metavar="PACKAGE", help="pass over the lines of this package")
+    parser.set_defaults(action=_lazy("snapshot", "snapshot"))
 
 
 def _add_selection(parser: Parser) -> None:
@@ -196,5 +227,6 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[Any], None]]] = {
     "report": ("show a report again: other functions, columns or formats", _REPORT_EXAMPLES, _add_report),
     "diff": ("show which lines of a changed program take more or less", _DIFF_EXAMPLES, _add_diff),
     "merge": ("show the reports of several ranks side by side", _MERGE_EXAMPLES, _add_merge),
+    "snapshot": ("show a memory snapshot of PyTorch by line", _SNAPSHOT_EXAMPLES, _add_snapshot),
     "rss": ("measure the highest resident memory of any command", _RSS_EXAMPLES, _add_rss),
 }

@@ -35,7 +35,8 @@ def check_device(device: str | None) -> None:
         )
     if count == 0:
         raise RuntimeError(
-            f"--device {device}: there is no CUDA device here; use {advice.device('cpu')}, or {advice.simulated_gpu()} for one"
+            f"--device {device}: there is no CUDA device here; use {advice.device('cpu')}, "
+            f"or {advice.simulated_gpu()} for one"
         )
     if index >= count:
         there = ", ".join(f"cuda:{i}" for i in range(count))

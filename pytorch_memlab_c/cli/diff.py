@@ -11,13 +11,18 @@ from ..render.text import clean_code, readable_size, right_column, show_value
 from .differences import Comparison, Difference
 from .loading import load_records
 from .outputs import print_text
+from .snapshot import are_snapshots, diff_snapshots
 from .usage import UsageError, one_line
 
 _SIDES = ("before", "after", "diff")
 
 
 def diff(options: argparse.Namespace) -> int:
+    """Run the command; its exit status is returned."""
     names = (options.before, options.after)
+    if are_snapshots(names):
+        print_text(diff_snapshots(*names))
+        return 0
     reports = [load_records(name) for name in names]
     try:
         comparison = Comparison(reports, names, options.column, options.function)

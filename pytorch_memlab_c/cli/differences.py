@@ -41,6 +41,7 @@ class Difference:
 
     @property
     def ran(self) -> bool:
+        """Whether the line has a value in any column."""
         return any(value is not None for i in range(len(self.columns)) for value in self.values(i))
 
     @property
@@ -53,6 +54,7 @@ class Difference:
 
     @property
     def place(self) -> tuple[str, int, int]:
+        """File and line numbers, by which a line is known again."""
         before, after = self.lines.before, self.lines.after
         return self.function.filename, before.line if before else 0, after.line if after else 0
 
@@ -116,15 +118,17 @@ def _notes_of(names: Sequence[str], reports: Sequence[LineRecords]) -> list[str]
 
 def _failures(records: LineRecords) -> list[str]:
     """The first allocation that failed, and how often one did."""
-    told = records.holders
-    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in told.out_of_memory[:1]]
-    times = f" ({told.failures} times)" if told.failures > 1 else ""
+    held = records.holders
+    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in held.out_of_memory[:1]]
+    times = f" ({held.failures} times)" if held.failures > 1 else ""
     return [f"{line[0].lower()}{line[1:]}{times}" for line in first]
 
 
 def chosen_functions(reports: Sequence[LineRecords], names: Sequence[str]) -> list[list[FunctionRecord | None]]:
-    """One row a function, with its record in each report: those named, or all. Raises `ValueError` for a name that no
-    report has."""
+    """One row a function, with its record in each report: those named, or all.
+
+    Raises `ValueError` for a name that no report has.
+    """
     rows = match_functions(reports)
     chosen = {id(record) for name in names for record in _named(reports, name)}
     return [row for row in rows if not names or any(id(record) in chosen for record in row)]
@@ -136,12 +140,12 @@ def _named(reports: Sequence[LineRecords], name: str) -> list[FunctionRecord]:
         with contextlib.suppress(ValueError):
             found += [report.functions[i] for i in select(report.functions, name)]
     if not found:
-        select(max((report.functions for report in reports), key=len), name)  # tells the names that are there
+        select(max((report.functions for report in reports), key=len), name)  # raises, with the known names
     return found
 
 
 def _each_line_once(differences: Iterable[Difference]) -> list[Difference]:
-    """A module's table has the lines of its functions too; a line is told where it ran."""
+    """A module's table has the lines of its functions too; a line is reported where it ran."""
     by_place: dict[tuple[str, int, int], Difference] = {}
     for difference in differences:
         known = by_place.get(difference.place)

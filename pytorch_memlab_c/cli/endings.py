@@ -21,7 +21,7 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 def at_the_end(action: Callable[[], None]) -> None:
     """Call `action` once this process ends, after all that the program has asked for at its own end.
 
-    Signals that would end the process still do, with the status that tells so. A program that handles one itself, and
+    Signals that would end the process still do, with the status of that signal. A program that handles one itself, and
     the processes that it forks, are left alone.
     """
     ending = _Ending(action)
@@ -43,8 +43,8 @@ def outcome_of(error: BaseException) -> Outcome:
 def end_process(outcome: Outcome, failed: bool) -> None:
     """At the very end of a program's process: make sure of its exit status.
 
-    After Ctrl-C that is death by SIGINT. Python does that itself, but forgets it when code that runs at the end evaluates
-    text, as libraries that write reports do. With `failed`, 0 becomes 1; another status stays.
+    After Ctrl-C that is death by SIGINT. Python does that itself, but forgets it when code that runs at the end
+    evaluates text, as libraries that write reports do. With `failed`, 0 becomes 1; another status stays.
     """
     if outcome == "interrupt":
         _flush()

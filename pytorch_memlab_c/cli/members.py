@@ -1,5 +1,7 @@
-"""Functions found in modules that have been executed. Nothing here runs code of theirs: no module's `__getattr__`, no
-descriptor."""
+"""Functions found in modules that have been executed.
+
+Nothing here runs code of theirs: no module's `__getattr__`, no descriptor.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def _namespace(module: ModuleType) -> dict[str, Any]:
 
 
 def _is_lazy(module: ModuleType) -> bool:
-    """Whether its names come to be when they are first asked for."""
+    """Whether its names are created when they are first looked up."""
     return type(module) is not ModuleType or "__getattr__" in _namespace(module)
 
 

@@ -20,14 +20,17 @@ from ..render.text import clean_code, right_column, show_value
 from .differences import chosen_functions
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell
+from .snapshot import are_snapshots, files_in, merge_snapshots
 from .usage import UsageError, one_line
 
 Values = tuple[int | None, ...]
 
 
 class MergedFunction(NamedTuple):
-    """One function of all ranks: for each line its number, its text, and its values, column by column and each rank by
-    rank."""
+    """One function of all ranks.
+
+    Each of `lines` has its number, its text, and its values, column by column and each rank by rank.
+    """
 
     qualname: str
     columns: tuple[str, ...]
@@ -35,7 +38,12 @@ class MergedFunction(NamedTuple):
 
 
 def merge(options: argparse.Namespace) -> int:
+    """Run the command; its exit status is returned."""
     paths = checked_paths(options.output, (".csv", ".txt"))
+    if are_snapshots(options.files):
+        files = files_in(options.files)
+        merge_snapshots(files, rank_names(files), paths)
+        return 0
     reports = [load_records(file) for file in options.files]
     ranks = rank_names(options.files)
     try:

@@ -37,6 +37,7 @@ class Program:
         self.main.__dict__.update(__annotations__={}, __builtins__=builtins)
 
     def enter(self) -> None:
+        """Set `sys.argv`, `sys.path` and `__main__` as Python does."""
         sys.argv[:] = [self._first_argument(), *self.arguments]
         safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
         if not safe:
@@ -44,6 +45,11 @@ class Program:
         sys.modules["__main__"] = self.main
 
     def load(self) -> CodeType:
+        """Find and compile the program.
+
+        Raises:
+            UsageError: there is no such program.
+        """
         raise NotImplementedError
 
     def source(self) -> str | bytes | None:
@@ -55,6 +61,7 @@ class Program:
             return None
 
     def run(self, code: CodeType) -> None:
+        """Run the program's code as `__main__`; its exceptions pass through."""
         exec(code, self.main.__dict__)
 
     def _folder(self) -> str:
@@ -83,12 +90,13 @@ class Program:
 
 
 class Script(Program):
-    """`python script.py`"""
+    """`python script.py`."""
 
     def _folder(self) -> str:
         return os.path.dirname(os.path.realpath(self.name))
 
     def load(self) -> CodeType:
+        """As `Program.load`."""
         path = os.path.abspath(self.name)
         compiled = path.endswith(".pyc")
         kind = importlib.machinery.SourcelessFileLoader if compiled else importlib.machinery.SourceFileLoader
@@ -105,6 +113,7 @@ class Script(Program):
         return compile(text, path, "exec", dont_inherit=True)
 
     def source(self) -> str | bytes | None:
+        """As `Program.source`; a `.pyc` file has no source."""
         return None if self.name.endswith(".pyc") else super().source()
 
 
@@ -115,11 +124,13 @@ class Archive(Program):
         return os.path.abspath(self.name)
 
     def enter(self) -> None:
+        """As `Program.enter`; Python adds the folder also in its safe mode."""
         super().enter()
         if sys.path[:1] != [self._folder()]:  # Python needs it even in its safe mode
             sys.path.insert(0, self._folder())
 
     def load(self) -> CodeType:
+        """As `Program.load`."""
         spec = importlib.machinery.PathFinder.find_spec("__main__", [self._folder()])
         if spec is None:
             raise UsageError(f"can't find '__main__' module in {self.name!r}")
@@ -128,7 +139,7 @@ class Archive(Program):
 
 
 class Module(Program):
-    """`python -m module`"""
+    """`python -m module`."""
 
     def _folder(self) -> str:
         return os.getcwd()
@@ -137,6 +148,7 @@ class Module(Program):
         return "-m"  # until its file is known
 
     def load(self) -> CodeType:
+        """As `Program.load`."""
         spec = self._spec_to_run()
         self.package = spec.parent
         if spec.origin is not None:

@@ -12,6 +12,7 @@ from .usage import UsageError, one_line
 
 
 def report(options: argparse.Namespace) -> int:
+    """Run the command; its exit status is returned."""
     paths = checked_paths(options.output)
     records = load_records(options.file)
     columns = options.column or None

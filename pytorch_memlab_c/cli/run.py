@@ -17,6 +17,7 @@ from .devices import check_device
 from .endings import Outcome, at_the_end, end_process, outcome_of
 from .outputs import checked_paths, misplaced_output, of_this_rank, print_text, tell, write_records
 from .program import Program, Script, find_program, hide_our_frames
+from .recording import Recording
 from .targets import Targets
 from .usage import UsageError, one_line
 
@@ -26,6 +27,7 @@ _MOST_NAMED = 10
 def run(options: argparse.Namespace) -> int:
     """Runs the program; its exceptions, `SystemExit` among them, are passed on. The report is written at the end."""
     paths = of_this_rank(checked_paths(options.output))
+    recording = Recording(options.snapshot, options.snapshot_entries) if options.snapshot else None
     program = find_program(options.program, options.module)
     misplaced = None if paths else misplaced_output(program.arguments)
     if misplaced:
@@ -34,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         _simulate(options.gpu)
     profiler = _profiler(options)
     targets = Targets(profiler, options.function, options.profile)
-    _run(program, Session(profiler, targets, paths, options.column or None))
+    _run(program, Session(profiler, targets, paths, options.column or None, recording))
     return 0
 
 
@@ -84,8 +86,16 @@ class Session:
 
     outcome: Outcome = "success"
 
-    def __init__(self, profiler: LineProfiler, targets: Targets, paths: list[str], columns: list[str] | None) -> None:
+    def __init__(
+        self,
+        profiler: LineProfiler,
+        targets: Targets,
+        paths: list[str],
+        columns: list[str] | None,
+        recording: Recording | None = None,
+    ) -> None:
         self.targets = targets
+        self._recording = recording
         self._profiler = profiler
         self._paths = paths
         self._columns = columns
@@ -93,9 +103,12 @@ class Session:
         self._done = False
 
     def start(self) -> None:
+        """Begin to measure."""
         if any(path.endswith(".csv") for path in self._paths):
             import concurrent.futures.thread  # noqa: F401  pandas needs it, and it cannot be imported at the end
         self.targets.start()
+        if self._recording is not None:
+            self._recording.start()
         self._profiler.enable()
 
     def abandon(self) -> None:
@@ -109,6 +122,8 @@ class Session:
         if self._done:
             return
         self.abandon()
+        if self._recording is not None:
+            self._recording.finish()
         try:
             with advice.for_command_line():
                 written = self._write()
@@ -150,7 +165,7 @@ class Session:
 
 
 def _as_typed(path: str) -> str:
-    """Relative to the working directory where it is in there; that directory may be gone."""
+    """Relative to the working directory where it is in there; that directory may no longer exist."""
     try:
         return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
     except OSError:

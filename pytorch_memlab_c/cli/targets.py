@@ -22,7 +22,7 @@ _MOST_SILENT = 10
 
 
 class Function:
-    """One `-f`: the full names it may stand for, and the code that was found under them, by id."""
+    """One `-f`: the full names it may refer to, and the code that was found under them, by id."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -36,11 +36,12 @@ class Function:
         return own + [name[len(module) + 1 :] for name in self.names if name.startswith(module + ".")]
 
     def take(self, codes: Sequence[CodeType]) -> None:
+        """Add code objects that the name refers to."""
         self.codes.update({id(code): code for code in codes})
 
 
 class Targets:
-    """The functions to profile. Names that are never found are told at the end (`problems`)."""
+    """The functions to profile. Names that are never found are reported at the end (`problems`)."""
 
     def __init__(self, profiler: LineProfiler, functions: list[str], packages: list[str]) -> None:
         self._profiler = profiler
@@ -66,7 +67,7 @@ class Targets:
     def add_main(self, code: CodeType, imports: Imports, names: set[str]) -> None:
         """The program's own code; `names`: what it is called besides `__main__`.
 
-        Raises `UsageError` for a name that nothing in the program could stand for.
+        Raises `UsageError` for a name that nothing in the program could match.
         """
         self._main_names |= names
         tree = list(functions_in(code))
@@ -163,11 +164,14 @@ class Targets:
     # ---- when it has ended ----
 
     def stop(self) -> None:
+        """Stop watching imports."""
         self._watch.stop()
 
     def select(self, records: Sequence[FunctionRecord]) -> tuple[list[FunctionRecord], list[str]]:
         """What a report is to have: functions that ran, and those named by `-f` that did not, unless a namesake did.
-        And the qualnames of the others."""
+
+        And the qualnames of the others.
+        """
         ran = {id(record.code) for record in records if record.ran}
         silent = [f for f in self._functions if not ran & f.codes.keys()]
         wanted = ran.union(*(f.codes for f in silent))

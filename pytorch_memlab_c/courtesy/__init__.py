@@ -1,5 +1,6 @@
-"""Lending the GPU: the device memory of all live tensors goes to the host and comes back."""
+"""Lending the GPU: the device memory of all live tensors is moved to the host and back."""
 
-from .lender import Courtesy, YieldedMemory
+from .lender import Courtesy
+from .summary import YieldedMemory
 
 __all__ = ["Courtesy", "YieldedMemory"]

@@ -1,5 +1,4 @@
-"""What PyTorch's CUDA allocator knows of a storage's memory: the stream it belongs to, and whether its pool is
-private."""
+"""The stream of a storage's memory, and whether its pool is private, from PyTorch's CUDA allocator."""
 
 from __future__ import annotations
 
@@ -10,8 +9,10 @@ _SHARED_POOL = (0, 0)
 
 
 class DeviceBlocks:
-    """The allocator's segments now, to be asked for by address. Empty where the allocator cannot tell
-    (`cudaMallocAsync`)."""
+    """The allocator's segments now, to be asked for by address.
+
+    Empty where the allocator has no snapshot (`cudaMallocAsync`).
+    """
 
     def __init__(self, torch: Any) -> None:
         try:
@@ -33,8 +34,10 @@ class DeviceBlocks:
         return self._segment(device, address) is not None
 
     def stream(self, device: int, address: int) -> int:
-        """The handle (`cudaStream_t`) of the stream that the block at this address was allocated on; 0: the default
-        stream."""
+        """The handle (`cudaStream_t`) of the stream that the block was allocated on.
+
+        0 is the default stream.
+        """
         segment = self._segment(device, address)
         return segment["stream"] if segment else 0
 

@@ -55,7 +55,7 @@ def fill(torch: Any, storage: Any, allocate: Callable[[Any], Any], copy: Callabl
 
 
 def forget(key: int) -> None:
-    """The storage with this `_cdata` is gone; another one may get its place."""
+    """The storage with this `_cdata` was freed; another one may get its address."""
     watch.discard(key)
 
 

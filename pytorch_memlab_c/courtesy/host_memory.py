@@ -1,5 +1,8 @@
-"""How much host memory a process can still take. Linux gives more than there is and kills the process when it is
-used, so that has to be asked before bytes are copied there."""
+"""How much host memory a process can still take.
+
+Linux gives more than there is and kills the process when it is used, so that has to be asked before bytes are copied
+there.
+"""
 
 from __future__ import annotations
 

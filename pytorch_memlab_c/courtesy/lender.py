@@ -1,4 +1,4 @@
-"""`Courtesy`: what is lent by whom, in which order it goes and comes back, and what is told about it."""
+"""`Courtesy`: what is lent by which object, in which order it is moved out and back, and what is reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Courtesy:
         return self._yield()
 
     def restore(self) -> None:
-        """Bring back what this object has lent, and what Courtesy objects have lent that are gone, if anything.
+        """Bring back what this object has lent, and what Courtesy objects lent that no longer exist.
 
         Raises `torch.OutOfMemoryError` if it does not fit the device. Tensors that are back by then can be used, the
         others stay lent with their data on the host; free device memory and call it again.

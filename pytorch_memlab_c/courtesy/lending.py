@@ -48,8 +48,10 @@ class LentStorage:
             guard.empty(self._torch, storage)
 
     def give(self, advance: Callable[[int], None]) -> None:
-        """Put the bytes back, if the storage still lives. Raises `torch.OutOfMemoryError`, with nothing changed, if
-        they do not fit."""
+        """Put the bytes back, if the storage still lives.
+
+        Raises `torch.OutOfMemoryError`, with nothing changed, if they do not fit.
+        """
         storage = self._storage() if self._emptied else None
         if storage is not None:
             guard.fill(
@@ -104,6 +106,6 @@ def _allocating_on(torch: Any, device: Any, stream: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(torch: Any) -> Iterator[None]:
-    """PyTorch as it is by itself: without the program's modes and `__torch_function__`, and recording no gradients."""
+    """PyTorch without the program's modes and `__torch_function__`, and recording no gradients."""
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
         yield

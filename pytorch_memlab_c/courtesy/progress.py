@@ -21,6 +21,7 @@ class CopyProgress:
         self._bar: Any = None
 
     def advance(self, nbytes: int) -> None:
+        """Count bytes that were copied."""
         self._done += nbytes
         try:
             if self._bar is not None:
@@ -31,6 +32,7 @@ class CopyProgress:
             self._wanted, self._bar = False, None
 
     def close(self) -> None:
+        """Remove the bar."""
         bar, self._bar, self._wanted = self._bar, None, False
         if bar is not None:
             try:

@@ -1,4 +1,4 @@
-"""Which of the storages that were found can be lent; the others stay where they are, for a reason that is told."""
+"""Which of the storages that were found can be lent; the others stay where they are, and the reason is reported."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ class YieldedMemory:
     def __str__(self) -> str:
         lent = ", ".join(f"{readable_size(size)} of {device}" for device, size in self.lent_bytes.items()) or "nothing"
         kept = ", ".join(f"{readable_size(size)} of {device}" for device, size in self.kept_bytes.items())
-        told = f"lent {lent} ({self.storages} storages)"
+        text = f"lent {lent} ({self.storages} storages)"
         if kept:
-            told += f"; still allocated: {kept}"
-        return "; ".join([told, *self.reasons])
+            text += f"; still allocated: {kept}"
+        return "; ".join([text, *self.reasons])
 
 
 def summarize(torch: Any, entries: list[LentStorage], kept: list[Kept], unpooled: set[int]) -> YieldedMemory:
@@ -60,12 +60,12 @@ def _known(kept: Iterable[Kept]) -> list[str]:
 def _unknown(allocated: dict[int, int], kept: Iterable[Kept]) -> list[str]:
     """What is still allocated beyond the storages that were left alone."""
     blocks = {(one.device, one.address): -(-one.nbytes // _BLOCK) * _BLOCK for one in kept}
-    told = []
+    lines = []
     for device, size in allocated.items():
         rest = size - sum(nbytes for (owner, _), nbytes in blocks.items() if owner == device)
         if rest > 0:
-            told.append(
+            lines.append(
                 f"{readable_size(rest)} stay on cuda:{device}: no Python object leads to them (C++ code holds them, "
                 f"such as DistributedDataParallel's buckets, or the cache of an autocast region)"
             )
-    return told
+    return lines

@@ -1,8 +1,6 @@
-"""The guard for versions of PyTorch that cannot forbid access to a storage's data: a dispatch mode that looks at each
-operation.
+"""The guard for versions of PyTorch that cannot forbid access to a storage's data.
 
-It sees the operations of the thread that lent the memory, and of `backward()` called there, not those of other
-threads.
+It is a dispatch mode that looks at each operation.
 """
 
 from __future__ import annotations

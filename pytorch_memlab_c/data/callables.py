@@ -10,8 +10,10 @@ LRU_CACHE = type(functools.lru_cache(lambda: None))
 
 
 def parts_of(target: Any) -> list[Any]:
-    """The callables inside a property, classmethod, staticmethod, bound method, partial, partialmethod, cached_property
-    or lru_cache; of anything else, none."""
+    """The callables inside `target`, one step in; empty if it is not one of these kinds.
+
+    Kinds: property, classmethod, staticmethod, bound method, partial, partialmethod, cached_property, lru_cache.
+    """
     if isinstance(target, property):
         return [part for part in (target.fget, target.fset, target.fdel) if part is not None]
     if isinstance(target, (classmethod, staticmethod, MethodType)):

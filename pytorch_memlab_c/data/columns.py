@@ -100,7 +100,7 @@ def _live_keys() -> tuple[str, ...]:
         if cuda is None or not cuda.is_initialized():
             return ()
         return tuple(cuda.memory_stats())
-    except Exception:  # a backend without statistics: the static list stands
+    except Exception:  # a backend without statistics: the static list is used
         return ()
 
 

@@ -41,8 +41,10 @@ class LinePair:
 
 
 def match_functions(reports: Sequence[Records]) -> list[list[FunctionRecord | None]]:
-    """One row a function, with its record in each report: by qualname and file, or as much of these as fits. Several of
-    one name are taken in their order."""
+    """One row a function, with its record in each report: by qualname and file, or as much of these as fits.
+
+    Several of one name are taken in their order.
+    """
     rows: list[list[FunctionRecord | None]] = []
     for position, records in enumerate(reports):
         left = list(records.functions)

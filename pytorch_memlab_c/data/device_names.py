@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 #: The view in which each segment counts for the device that was the target when it ended.
 TARGET = "target"
@@ -17,6 +17,22 @@ def slot_name(slot: int) -> str:
     if slot < 0:
         return TARGET
     return CPU if slot == 0 else f"cuda:{slot - 1}"
+
+
+class TorchDevice(Protocol):
+    """What is used of a `torch.device`; PyTorch need not be there."""
+
+    @property
+    def type(self) -> str:
+        """The kind: "cpu", "cuda", ...."""
+
+    @property
+    def index(self) -> int | None:
+        """The number; None for the current device of its kind."""
+
+
+#: A device as users may write it: "cuda:1", 1 (for "cuda:1"), or a `torch.device`.
+DeviceLike = str | int | TorchDevice
 
 
 class DeviceName(NamedTuple):

@@ -1,8 +1,8 @@
 """Which lines hold more after every run, told apart from set-up, caches and what is given back. See docs/leaks.md.
 
-The engine samples what a line holds, the bytes that it allocated and that still live, as each of its runs begins. A line
-*grows* if that rises over its runs, to the end, and is still held then. Where the line also holds what comes and goes, such
-as a batch that the next run replaces, what it made before its last run decides.
+The engine samples what a line holds, the bytes that it allocated and that still live, as each of its runs begins. A
+line *grows* if that rises over its runs, to the end, and is still held then. Where the line also holds what comes and
+goes, such as a batch that the next run replaces, what it made before its last run decides.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ FEWEST = 4
 
 
 class Stretch(NamedTuple):
-    """Samples that followed each other, and the runs that they stand for. Bytes: ``held`` is the lowest that the line held
-    as a run began, ``old`` the lowest of what it had made before its last run."""
+    """Samples that followed each other, and the runs that they stand for.
+
+    Bytes: ``held`` is the lowest that the line held as a run began, ``old`` the lowest of what it had made before its
+    last run.
+    """
 
     samples: int
     runs: int
@@ -29,9 +32,10 @@ class Stretch(NamedTuple):
 class History(NamedTuple):
     """What a line held on one device as its runs began, without the first run that allocated.
 
-    ``live``: what it held at the end, when recording stopped or this was read. ``end``: the same with what went only because
-    functions ended, or after the last profiled one. ``runs`` are stretches with a sample for each run, ``calls`` with one for
-    each call of the line's function. ``modules``: how many modules the function is a method of, 0 if it is none.
+    ``live``: what it held at the end, when recording stopped or this was read. ``end``: the same with what went only
+    because functions ended, or after the last profiled one. ``runs`` are stretches with a sample for each run,
+    ``calls`` with one for each call of the line's function. ``modules``: how many modules the function is a method of,
+    0 if it is none.
     ``parts``: a loop in that function goes through the parts of a module.
     """
 
@@ -76,7 +80,8 @@ class HasGrowth(Protocol):
     """Figures of a line on a device, of which the history of what it held is read."""
 
     @property
-    def growth(self) -> History | None: ...
+    def growth(self) -> History | None:
+        """The history of the later runs; None where there is none."""
 
 
 def growth_of(stats: HasGrowth) -> Growth | None:
@@ -111,8 +116,10 @@ def _ran_once_on_each_module(history: History) -> bool:
 
 
 def _rise(values: Sequence[int], runs: Sequence[int]) -> float | None:
-    """Bytes a run by which the values rise, if they do to the end. The first quarter may be unsteady: caches fill,
-    workspaces are made."""
+    """Bytes a run by which the values rise, if they do to the end.
+
+    The first quarter may be unsteady: caches fill, workspaces are made.
+    """
     if len(values) < FEWEST:
         return None
     first = (len(values) - 1) // 4
@@ -146,7 +153,7 @@ def _has_stopped(steps: Sequence[tuple[int, int]]) -> bool:
 
 
 def _typical_rate(steps: list[tuple[int, int]]) -> float:
-    """The median where each step is one run that holds more; else the mean without the largest step and the smallest."""
+    """The median where each step is one run that holds more; else the mean without the two extremes."""
     if all(rise > 0 and runs == 1 for rise, runs in steps):
         return median(rise for rise, _ in steps)
     return _rate(sorted(steps, key=lambda step: step[0] / step[1])[1:-1])

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-#: Kinds of holders: allocated by the line itself; by autograd's threads while it waited for them; by those while several
-#: lines ran that may have waited; before profiling began or outside of the profiled functions. Where an allocation failed,
-#: a line of a function that is not profiled, too.
+#: Kinds of holders: allocated by the line itself; by autograd's threads while it waited for them; by those while
+#: several lines ran that may have waited; before profiling began or outside of the profiled functions. Where an
+#: allocation failed, a line of a function that is not profiled, too.
 LINE, BACKWARD, AUTOGRAD, ELSEWHERE, UNPROFILED = "line", "backward", "autograd", "elsewhere", "unprofiled"
 
 
 class Holder(NamedTuple):
-    """A line and the bytes that it holds; ``function``, ``filename``, ``line`` and ``code`` are None where ``kind`` is
-    "autograd" or "elsewhere", and ``code`` where there is no source."""
+    """A line and the bytes that it holds.
+
+    ``function``, ``filename``, ``line`` and ``code`` are None where ``kind`` is "autograd" or "elsewhere", and ``code``
+    where there is no source.
+    """
 
     kind: str
     bytes: int
@@ -31,8 +34,8 @@ class Holder(NamedTuple):
 class PeakHolders:
     """The highest moment of one device, in bytes: active bytes on CUDA, tensor bytes on the CPU.
 
-    ``holders`` are sorted, the largest first, and add up to ``peak``. ``at`` is the line that ran then. ``series`` is the
-    value over the run: each point the highest of ``step`` allocations and frees, while profiled functions ran.
+    ``holders`` are sorted, the largest first, and add up to ``peak``. ``at`` is the line that ran then. ``series`` is
+    the value over the run: each point the highest of ``step`` allocations and frees, while profiled functions ran.
     """
 
     device: str
@@ -45,10 +48,10 @@ class PeakHolders:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """One allocation that failed, in bytes; None for what the device does not tell.
+    """One allocation that failed, in bytes; None for what the device does not report.
 
-    ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then. ``at`` is the profiled line that
-    ran, ``innermost`` the program's innermost line, profiled or not, where an uncaught exception shows it.
+    ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then. ``at`` is the profiled line
+    that ran, ``innermost`` the program's innermost line, profiled or not, where an uncaught exception shows it.
     """
 
     device: str

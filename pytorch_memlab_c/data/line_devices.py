@@ -11,7 +11,7 @@ from .records import Records
 from .selection import labels, select
 
 
-class Place(NamedTuple):
+class LineOnDevice(NamedTuple):
     """A line on one device."""
 
     label: str
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     code: str
 
 
-def places(records: Records, func: Any = None, device: Any = None) -> Iterator[Place]:
+def lines_on_devices(records: Records, func: Any = None, device: Any = None) -> Iterator[LineOnDevice]:
     """Each line that ran, once for each device that the view means; functions in order, lines by number."""
     view = parse_view(records.device if device is None else device)
     titles = labels(records.functions)
@@ -30,7 +30,7 @@ def places(records: Records, func: Any = None, device: Any = None) -> Iterator[P
         text = dict(enumerate(function.source or (), function.first_line))
         for record in function.lines:
             for name in _devices(record, view):
-                yield Place(titles[i], function, record, name, text.get(record.line, "").rstrip("\n"))
+                yield LineOnDevice(titles[i], function, record, name, text.get(record.line, "").rstrip("\n"))
 
 
 def _devices(record: LineRecord, view: str) -> list[str]:

@@ -50,6 +50,7 @@ class Stats(NamedTuple):
 
     @property
     def net_later_last(self) -> int | None:
+        """The net of the last run, if it is not the first."""
         return None if self.net_later_max is None else self.net_last
 
 
@@ -83,8 +84,10 @@ class LineRecord:
 
 @dataclass(frozen=True)
 class FunctionRecord:
-    """One code object. ``calls`` counts entries, 0 is never called; ``source`` starts at
-    ``first_line`` (None: not available); ``lines`` hold what was recorded, in line order.
+    """One code object.
+
+    ``calls`` counts entries, 0 is never called; ``source`` starts at ``first_line`` (None: not available); ``lines``
+    hold what was recorded, in line order.
     """
 
     qualname: str

@@ -142,8 +142,10 @@ def _stats(counted: LineStats) -> Stats:
 def _line_records(
     counted: Iterable[LineCounts], first_line: int, def_row: int, saved: SavedLines
 ) -> tuple[LineRecord, ...]:
-    """The lines by number, with what was recorded on the first decorator's line on the def's. A module starts on its
-    line 0, before any of its text."""
+    """The lines by number, with what was recorded on the first decorator's line on the def's.
+
+    A module starts on its line 0, before any of its text.
+    """
     by_line: dict[int, LineRecord] = {}
     for counts in sorted(counted, key=lambda counts: counts.line):
         line = LineRecord(

@@ -46,7 +46,8 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 def _compiled(text: str) -> Iterator[CodeType]:
     """As autoreload compiles what is new in a module, where its own future import counts; what has changed; and that
-    without its decorators."""
+    without its decorators.
+    """
     tree = ast.parse(text)
     for flags in (annotations.compiler_flag, 0):
         yield compile(tree, "<reloaded>", "exec", flags, dont_inherit=True)

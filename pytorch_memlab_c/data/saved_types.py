@@ -18,8 +18,8 @@ class Saved(NamedTuple):
     ``activations``: the highest sum of those that were saved by the line and still lived: a model's layers that share
     it are in it together, training steps one after the other are not. ``run_max``: the most of one run of the line;
     ``total``: the sum over all runs. ``parameters`` and ``inputs`` (there before the outermost profiled call) are kept
-    anyway. ``backward``: as ``activations``, saved while backward ran, by recomputation in a checkpoint. ``hooks``: given
-    to saved-tensor hooks of the program (checkpoint, save_on_cpu) instead of being kept, in one outermost call.
+    anyway. ``backward``: as ``activations``, saved while backward ran, by recomputation in a checkpoint. ``hooks``:
+    given to saved-tensor hooks of the program (checkpoint, save_on_cpu) instead of being kept, in one outermost call.
     """
 
     activations: int

@@ -1,6 +1,6 @@
 """Source lines of a code object, taken when it is registered.
 
-The text is for display only: whenever it cannot be had, or what stands in the file is no longer
+The text is for display only: whenever it is not available, or the text in the file is no longer
 this function, the answer is None and reports show line numbers without text.
 """
 
@@ -100,7 +100,7 @@ def _globals_of(filename: str) -> dict[str, object] | None:
     """The globals of the module of ``filename``: its loader has the text of a zip import."""
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
-            # Not vars(): that would import what a lazy module stands for.
+            # Not vars(): that would import what a lazy module refers to.
             attributes: dict[str, object] = object.__getattribute__(module, "__dict__")
             if attributes.get("__file__") == filename:
                 return attributes

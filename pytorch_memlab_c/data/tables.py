@@ -254,4 +254,5 @@ def _nothing_allocated(devices: tuple[str, ...], others: list[str]) -> str:
     if not others:
         return "no allocation was counted on any device while it ran"
     shown = " and ".join(devices) or "the target device"
-    return f"no allocation was counted on {shown} while it ran; {' and '.join(others)} had some: {advice.other_device(others[0])}"
+    counted = f"{' and '.join(others)} had some: {advice.other_device(others[0])}"
+    return f"no allocation was counted on {shown} while it ran; {counted}"

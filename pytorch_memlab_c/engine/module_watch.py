@@ -1,7 +1,7 @@
-"""Being told of modules as the program imports them: of a module's code before it runs, and of the module afterwards.
+"""Callbacks for modules as the program imports them: with the code before it runs, and with the module afterwards.
 
 A watch is a finder that leaves finding to the others, and listens at the loader that they give. What it adds to a
-loader is gone again when the module runs.
+loader is removed again when the module runs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def make_exec_module(execute, before, after):
         after(module)
     return exec_module
 
-def make_get_code(get, told):
+def make_get_code(get, report):
     def get_code(fullname=None):
         code = get(fullname)
-        told(code)
+        report(code)
         return code
     return get_code
 """
@@ -36,8 +36,11 @@ exec(compile(_SOURCE, _FILENAME, "exec"), _makers)
 
 
 class ModuleWatch:
-    """Calls `code(name, code)` before a module's code runs, where its loader has code to show, and `executed(module)`
-    right after it has run, for modules whose name is `wanted`."""
+    """Callbacks for modules whose name is `wanted`.
+
+    `code(name, code)` is called before a module's code runs, where its loader has code to show, and `executed(module)`
+    right after it has run.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class ModuleWatch:
             sys.meta_path.insert(0, self)
 
     def stop(self) -> None:
+        """Watch no more."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -85,7 +89,7 @@ class ModuleWatch:
     def _ask_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None and finder is not self else None
+            spec: ModuleSpec | None = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
                 return spec
         return None
@@ -110,17 +114,17 @@ class ModuleWatch:
     def _listen_for_code(self, name: str, loader: Any) -> None:
         """A loader of Python source asks itself for the module's code, and runs that very object."""
         get = getattr(loader, "get_code", None)
-        tell = self._code
-        if get is None or tell is None:
+        callback = self._code
+        if get is None or callback is None:
             return
         earlier = vars(loader).get("get_code")
 
-        def told(code: CodeType | None) -> None:
+        def report(code: CodeType | None) -> None:
             _put_back(loader, "get_code", earlier)
             if code is not None:
-                tell(name, code)
+                callback(name, code)
 
-        loader.get_code = _makers["make_get_code"](get, told)
+        loader.get_code = _makers["make_get_code"](get, report)
 
 
 def _put_back(loader: Any, method: str, earlier: Any) -> None:

@@ -35,7 +35,7 @@ def follow(torch: Any | None) -> None:
 
 
 def is_followed() -> bool:
-    """Whether it can be seen here; True before PyTorch is imported."""
+    """Whether it can be measured here; True before PyTorch is imported."""
     return _followed is not False
 
 
@@ -86,7 +86,7 @@ def _learn_wrapper(
 
 
 def _hooks_are_seen(torch: Any) -> bool:
-    """Whether the engine tells hooks from none, as Python does."""
+    """Whether the engine sees whether hooks are set, as Python does."""
     if _native.saved_hooks_are_set():  # the program's own, if any, are there too
         return True
     try:

@@ -22,8 +22,11 @@ def seed_accelerators(torch: Any) -> None:
 
 
 def seed_cpu(torch: Any) -> None:
-    """Enter the CPU storages that live already, each once, in bytes: those that Python can reach through its tensors,
-    their autograd graphs and storages. What only C++ or a NumPy array holds is not found."""
+    """Enter the CPU storages that live already, each once, in bytes.
+
+    They are those that Python can reach through its tensors, their autograd graphs and storages. What only C++ or a
+    NumPy array holds is not found.
+    """
     with quietly(torch):
         census = Census(torch)
         census.take()

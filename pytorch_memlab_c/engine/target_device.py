@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _native
 from ..data import advice
-from ..data.device_names import CPU, read_device, slot_name
+from ..data.device_names import CPU, DeviceLike, read_device, slot_name
 from . import following
 
 _FORMS = "an index (1), 'cuda', 'cuda:1', 'cpu' or a torch.device"
@@ -21,11 +21,13 @@ class set_target_gpu:
     before profiling and inside profiled functions: a line is charged to the device that is the target when it ends.
     As a context manager it puts the target before it back at the end.
 
-    Raises `TypeError` or `ValueError` for what is not a device, or one that is not there, and `RuntimeError` for a
-    CUDA device where PyTorch has no CUDA.
+    Raises:
+        TypeError: it is not a device.
+        ValueError: there is no such device.
+        RuntimeError: a CUDA device, where PyTorch has no CUDA.
     """
 
-    def __init__(self, gpu_id: Any) -> None:
+    def __init__(self, gpu_id: DeviceLike | None) -> None:
         self._before = _target
         _set(None if gpu_id is None else available_slot(gpu_id))
 

@@ -1,4 +1,4 @@
-"""Being told when the program imports PyTorch, which this package never imports of itself."""
+"""Callbacks for when the program imports PyTorch; this package never imports it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The kinds of callables that can be profiled: finding the code inside them, and putting a wrapper inside without
-changing their kind."""
+"""The kinds of callables that can be profiled.
+
+The code inside them is found, and a wrapper is put inside without changing their kind.
+"""
 
 from __future__ import annotations
 
@@ -105,5 +107,5 @@ def _like(fresh: Any, target: Any) -> Any:
 
 def line_range(code: CodeType) -> tuple[int, int]:
     """First and last line that the code object has instructions for, the `def` line's included."""
-    lines = [line for _, _, line in code.co_lines() if line is not None]
+    lines = [line for _, _, line in code.co_lines() if line]
     return min([*lines, code.co_firstlineno]), max([*lines, code.co_firstlineno])

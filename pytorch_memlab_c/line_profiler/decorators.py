@@ -10,9 +10,10 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, TypeVar, overload
 
 from .. import _native
+from ..data.device_names import DeviceLike
 from ..data.holder_types import HolderRecords
 from ..render.showing import show
 from ..render.text import write_text
@@ -28,7 +29,32 @@ _printers: list[_Printer] = []
 _home = os.getpid()
 
 
-def profile(func: Any = None, columns: Columns = None, device: Any = None, saved: bool = False) -> Any:
+#: What can be decorated; the result is of the same type.
+T = TypeVar(
+    "T",
+    bound="Callable[..., Any] | property | classmethod[Any, Any, Any] | staticmethod[Any, Any] |"
+    " functools.cached_property[Any] | functools.partialmethod[Any]",
+)
+
+
+class Decorator(Protocol):
+    """A decorator that keeps the type of what it decorates."""
+
+    def __call__(self, func: T, /) -> T:
+        """Decorate `func`."""
+
+
+@overload
+def profile(func: T, columns: Columns = None, device: DeviceLike | None = None, saved: bool = False) -> T: ...
+
+
+@overload
+def profile(
+    func: None = None, columns: Columns = None, device: DeviceLike | None = None, saved: bool = False
+) -> Decorator: ...
+
+
+def profile(func: Any = None, columns: Columns = None, device: DeviceLike | None = None, saved: bool = False) -> Any:
     """Profile a function whenever it runs; the table is printed once when the process ends.
 
     Use as `@profile` or `@profile(columns=..., device=...)`. Figures are maxima over all runs, on whatever thread.
@@ -40,13 +66,15 @@ def profile(func: Any = None, columns: Columns = None, device: Any = None, saved
         device: "cpu", "cuda:1", an index, a `torch.device`, or "all"; None for the target of `set_target_gpu`.
         saved: count what autograd keeps for backward, too.
 
-    Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device.
+    Raises:
+        TypeError: it has no Python code.
+        ValueError: an unknown column or device.
     """
     if func is None:
         return functools.partial(profile, columns=columns, device=device, saved=saved)
-    same = (profiler for profiler in _profilers if profiler.measures(func, columns, device, saved))
+    same = (profiler for profiler in _profilers if profiler.is_configured_as(func, columns, device, saved))
     profiler = next(same, None) or decorator_profiler(columns, device, _book, saved)
-    decorated = callables.rewrap(func, functools.partial(_bracket, profiler))
+    decorated = callables.rewrap(func, functools.partial(_profiling_wrapper, profiler))
     if profiler not in _profilers:
         _profilers.append(profiler)
     return decorated
@@ -56,15 +84,23 @@ def profile_every(
     output_interval: int = 1,
     enable: bool = True,
     columns: Columns = None,
-    device: Any = None,
+    device: DeviceLike | None = None,
     saved: bool = False,
-) -> Callable[[Any], Any]:
+) -> Decorator:
     """Profile a function and print, after each `output_interval` executions, the figures of those executions.
 
-    An execution ends when the outermost call returns or raises; a generator or coroutine when it is finished. With
-    `enable=False` the function is left as it is.
+    An execution ends when the outermost call returns or raises; a generator or coroutine when it is finished.
 
-    Raises `ValueError` for an interval that is no whole number of executions, and as `profile` does.
+    Args:
+        output_interval: print after so many executions, at least 1.
+        enable: False leaves the function as it is.
+        columns: as for `profile`.
+        device: as for `profile`.
+        saved: as for `profile`.
+
+    Raises:
+        TypeError: it has no Python code.
+        ValueError: the interval is no whole number of executions; an unknown column or device.
     """
     if type(output_interval) is not int or output_interval < 1:
         raise ValueError(
@@ -72,15 +108,15 @@ def profile_every(
             "(write @profile_every(1), with parentheses)"
         )
 
-    def decorate(func: Any) -> Any:
+    def decorate(func: T) -> T:
         if not enable:
             return func
         alike = (p for p in _printers if p.interval == output_interval)
-        same = (p for p in alike if p.profiler.measures(func, columns, device, saved))
+        same = (p for p in alike if p.profiler.is_configured_as(func, columns, device, saved))
         printer = next(same, None) or _Printer(
             decorator_profiler(columns, device, HolderBook(), saved), output_interval
         )
-        decorated = callables.rewrap(func, functools.partial(_counted_bracket, printer))
+        decorated: T = callables.rewrap(func, functools.partial(_counting_wrapper, printer))
         if printer not in _printers:
             _printers.append(printer)
         return decorated
@@ -112,14 +148,14 @@ def print_stats(stream: TextIO | None = None) -> None:
 profile.print_stats = print_stats  # type: ignore[attr-defined]
 
 
-def _bracket(profiler: LineProfiler, function: FunctionType) -> FunctionType:
+def _profiling_wrapper(profiler: LineProfiler, function: FunctionType) -> FunctionType:
     profiler.add_function(function)
-    return wrappers.bracket(function, _native.push_hook, None, _nothing)
+    return wrappers.wrap(function, _native.enter, None, _nothing)
 
 
-def _counted_bracket(printer: _Printer, function: FunctionType) -> FunctionType:
+def _counting_wrapper(printer: _Printer, function: FunctionType) -> FunctionType:
     printer.profiler.add_function(function)
-    return wrappers.bracket(function, printer.enter, printer.left, printer.count)
+    return wrappers.wrap(function, printer.enter, printer.left, printer.count)
 
 
 def _nothing() -> None:
@@ -136,15 +172,16 @@ class _Printer:
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
 
-    def enter(self, hooks: list[Any]) -> None:
-        if not getattr(
-            self._thread, "outermost", None
-        ):  # none, or one that was left and interrupted before it was counted
-            self._thread.outermost = hooks
-        _native.push_hook(hooks)
+    def enter(self, entries: list[Any]) -> None:
+        self.left()  # an execution whose count was interrupted
+        _native.enter(entries)
+        if getattr(self._thread, "outermost", None) is None:
+            self._thread.outermost = entries
 
-    def left(self, hooks: list[Any]) -> None:
-        if getattr(self._thread, "outermost", None) is hooks:
+    def left(self) -> None:
+        """Count the outermost execution of this thread if it was left: its list of entries is empty."""
+        outermost = getattr(self._thread, "outermost", None)
+        if outermost is not None and not outermost:
             self._thread.outermost = None
             self.count()
 
@@ -181,7 +218,7 @@ def _write(text: str) -> bool:
     try:
         write_text(sys.stdout, text + "\n")
         return True
-    except (OSError, ValueError) as error:  # standard output is closed: the program goes on
+    except (OSError, ValueError) as error:  # standard output is closed: the program continues
         if sys.stderr is not None:
             write_text(sys.stderr, f"pytorch_memlab_c: the profile could not be written: {error}\n")
         return False

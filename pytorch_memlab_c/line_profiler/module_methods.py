@@ -1,5 +1,7 @@
-"""Which profiled functions are methods of modules, and of how many: a line of theirs runs again only when it runs for the
-same module again (growth.py)."""
+"""Which profiled functions are methods of modules, and of how many.
+
+A line of theirs runs again only when it runs for the same module again (growth.py).
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
-from ..data.device_names import slot_name
+from ..data.device_names import DeviceLike, slot_name
 from ..data.saved_types import SAVED_UNSEEN
 from ..data.sources import Source, source_note, source_of
 from ..engine import allocator_stats, following
@@ -22,7 +22,7 @@ from ..engine.saving import follow as follow_saved
 from ..engine.saving import is_followed as saved_is_followed
 from ..engine.target_device import available_slot, default_view, parse_slot, target_name
 from ..render.text import write_text
-from . import callables
+from . import callables, instructions
 from .display import RecordsDisplay
 from .holder_book import HolderBook
 from .module_methods import with_modules
@@ -39,7 +39,7 @@ UNASKED_RUNS = 100
 _EVERY_RUN = 2**62
 
 
-class LineProfiler:
+class LineProfiler(_native.Switch):
     """Measures the given functions line by line between `enable()` and `disable()`, or inside a `with` block.
 
     Bytes are those of PyTorch's own allocator: peaks are the highest value that active, allocated or reserved bytes
@@ -54,15 +54,17 @@ class LineProfiler:
             first 100 runs of each line.
         saved: count what autograd keeps for backward, too; as if one of `columns` is about that.
 
-    Raises `TypeError` for what has no Python code, `ValueError` for an unknown column or device, `RuntimeError` for a
-    CUDA device where PyTorch has no CUDA.
+    Raises:
+        TypeError: a function has no Python code.
+        ValueError: an unknown column or device.
+        RuntimeError: a CUDA device, where PyTorch has no CUDA.
     """
 
     def __init__(
         self,
         *functions: Any,
-        target_gpu: Any = None,
-        device: Any = None,
+        target_gpu: DeviceLike | None = None,
+        device: DeviceLike | None = None,
         columns: Columns = None,
         saved: bool = False,
     ) -> None:
@@ -97,7 +99,6 @@ class LineProfiler:
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
         self._source_notes: dict[int, str] = {}
-        self._hooks: list[Any] = []
 
     def add_function(self, function: Any) -> None:
         """Measure this function too, from its next call on. Adding it again changes nothing."""
@@ -105,9 +106,12 @@ class LineProfiler:
             self.add_code(plain.__code__, plain.__qualname__, plain.__module__)
 
     def add_code(self, code: CodeType, qualname: str, module: str | None = None, source: Source | None = None) -> None:
-        """Measure a code object that no function holds: a module's, a notebook cell's, or that of a function which the
-        cell will define. `source` is its first line's number and its lines, looked up if None."""
-        if self._tracer.add_code(code, *callables.line_range(code)):
+        """Measure a code object that no function holds: a module's, or a notebook cell's.
+
+        Also that of a function which the cell will define. `source` is its first line's number and its lines, looked up
+        if None.
+        """
+        if self._tracer.add_code(code, *callables.line_range(code), instructions.parts_of_lines(code)):
             self._names[id(code)] = (qualname, module)
             self._sources[id(code)] = self._look_up_source(code, qualname, module) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
@@ -119,35 +123,24 @@ class LineProfiler:
             self._source_notes[id(code)] = f"{qualname}: {note}"
         return source
 
-    def measures(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
-        """Whether it measures this function's code already, shown in this way. A `def` that runs again makes another
-        function, of the same code."""
+    def is_configured_as(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
+        """Whether it measures this function's code already, shown in this way.
+
+        A `def` that runs again makes another function, of the same code.
+        """
         codes = {id(plain.__code__) for plain in callables.functions_of(function)}
         wanted = None if columns is None else check_columns(columns)
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
         return shown and self._saved == (saved or asks_for_saved(columns)) and codes <= self._names.keys()
 
-    def enable(self) -> None:
-        """Measure on this thread, and on threads that start from now on. Each `enable` needs its `disable`."""
+    def _before_enable(self) -> _native.Tracer:
+        """What `enable` does first; the rest, and all of `disable`, is in C: no signal handler can raise in between."""
         following.prepare()
-        if not self._hooks:
-            self._tracer.start()
-            _follow_new_threads()
-        self._hooks.append(_native.enter())
+        _follow_new_threads()
+        return self._tracer
 
-    def disable(self) -> None:
-        """Undo one `enable`; without one it does nothing. A tracer that was there before is put back."""
-        if not self._hooks:
-            return
-        hook = self._hooks.pop()
-        if not self._hooks:
-            self._tracer.stop()
-            _leave_new_threads()
-        _native.leave(hook)
-
-    @property
-    def enabled(self) -> bool:
-        return bool(self._hooks)
+    def _after_disable(self) -> None:
+        _leave_new_threads()
 
     def _recorded(self) -> tuple[str, ...]:
         return (*self._extra, "saved") if self._saved else self._extra
@@ -161,20 +154,9 @@ class LineProfiler:
     def columns(self, columns: Columns) -> None:
         self._columns = None if columns is None else require_recorded(columns, self._recorded())
 
-    def __enter__(self) -> LineProfiler:
-        self.enable()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.disable()
-
     def start(self) -> None:
         """Record whenever a hook runs, without installing one: for the decorators, which do that themselves."""
         self._tracer.start()
-
-    def __del__(self) -> None:
-        for _ in range(len(getattr(self, "_hooks", ()))):  # dropped while enabled
-            self.disable()
 
     def clear(self) -> None:
         """Forget all figures; the functions stay."""
@@ -296,45 +278,44 @@ def decorator_profiler(columns: Columns, device: Any, book: HolderBook, saved: b
 
 # ---- threads that start while a profiler is enabled ----
 
-_enabled = 0
 _lock = threading.Lock()
 _outer_trace: Any = None
 
 
 def _follow_new_threads() -> None:
-    global _enabled, _outer_trace
+    """Before the first profiler is enabled. Where the last one's end was interrupted, nothing is to be done."""
+    global _outer_trace
     with _lock:
-        _native.follow_new_threads(1)
-        _enabled += 1
-        if _enabled == 1:
+        if not _native.any_enabled() and threading.gettrace() is not _first_event:
             _outer_trace = threading.gettrace()
             threading.settrace(_first_event)
 
 
 def _leave_new_threads() -> None:
-    global _enabled
+    """Unless some profiler is enabled."""
     with _lock:
-        if _enabled == 0:  # enabled before a fork, in the parent
-            return
-        _native.follow_new_threads(-1)
-        _enabled -= 1
-        if _enabled == 0 and threading.gettrace() is _first_event:
+        if not _native.any_enabled() and threading.gettrace() is _first_event:
             threading.settrace(_outer_trace)
 
 
 def _first_event(frame: FrameType, event: str, arg: Any) -> Any:
-    """A new thread's first trace event: the tracer meant for new threads goes first, the profiler's hook above it."""
+    """A new thread's first trace event.
+
+    The tracer meant for new threads is installed first, the profiler's hook above it.
+    """
     outer = _outer_trace
     sys.settrace(outer)
     local = outer(frame, event, arg) if outer is not None else None
-    if _enabled:
+    if _native.any_enabled():
         _native.adopt_thread()
+    else:
+        _leave_new_threads()
     return local
 
 
 def _after_fork() -> None:
-    global _enabled, _lock
-    _enabled, _lock = 0, threading.Lock()
+    global _lock
+    _lock = threading.Lock()
     if threading.gettrace() is _first_event:
         threading.settrace(_outer_trace)
 

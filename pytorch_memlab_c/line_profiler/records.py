@@ -44,7 +44,8 @@ class LineRecords(Records):
             kind: "lines"; "holders": one row a line that held bytes at a device's peak, with
                 ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` and ``code``. Those of a
                 device add up to its peak; the other arguments do not apply; "growth": a line's first and later runs
-                apart, and whether it keeps growing; "saved": what autograd kept for backward. ``columns`` is for "lines"
+                apart, and whether it keeps growing; "saved": what autograd kept for backward. ``columns`` is for
+                "lines"
                 alone.
 
         Raises:
@@ -60,7 +61,6 @@ class LineRecords(Records):
 
     def to_text(self, func: Any = None, columns: str | Iterable[str] | None = None, device: Any = None) -> str:
         """The text report; arguments and errors as for ``to_dataframe``."""
-
         return report_text(self, build_tables(self, func, columns, device), func, device)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

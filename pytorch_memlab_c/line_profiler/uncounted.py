@@ -26,10 +26,14 @@ def _past_the_counters(torch: ModuleType) -> Iterator[str]:
     if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"):
         yield "PYTORCH_NO_CUDA_MEMORY_CACHING is set: PyTorch counts no CUDA memory then, and so its figures are 0 here"
     if torch.cuda.memory.get_allocator_backend() == "pluggable":
-        yield "a CUDAPluggableAllocator is in use: PyTorch counts nothing that it allocates, and so its figures are 0 here"
+        yield (
+            "a CUDAPluggableAllocator is in use: PyTorch counts nothing that it allocates, "
+            "and so its figures are 0 here"
+        )
     pinned = _most_pinned(torch)
     if pinned:
-        yield f"pinned host memory is not counted here: {readable_size(pinned)} at most, by torch.cuda.host_memory_stats()"
+        size = readable_size(pinned)
+        yield f"pinned host memory is not counted here: {size} at most, by torch.cuda.host_memory_stats()"
 
 
 def _most_pinned(torch: ModuleType) -> int:

@@ -26,23 +26,23 @@ _HEAD = """\
     _pml_arguments = [{reversed}]
 """
 _PLAIN = """\
-    _pml_hooks = []
+    _pml_entries = []
     try:
-        _pml_enter(_pml_hooks)
+        _pml_enter(_pml_entries)
         return {call}
     finally:
-        _pml_leave(_pml_hooks)
+        del _pml_entries[:]
 """
-_COUNTED = _PLAIN + "        _pml_left(_pml_hooks)\n"
+_COUNTED = _PLAIN + "        _pml_left()\n"
 _GENERATOR = """\
     try:
-        return (yield from _pml_stretches({call}))
+        return (yield from _pml_segments({call}))
     finally:
         _pml_finished()
 """
 _COROUTINE = """\
     try:
-        return await _pml_stretches({call})
+        return await _pml_segments({call})
     finally:
         _pml_finished()
 """
@@ -50,17 +50,17 @@ _ASYNC_GENERATOR = """\
     _pml_inner = {call}
     _pml_value = []
     try:
-        _pml_value.append(await _pml_stretches(_pml_inner.__anext__()))
+        _pml_value.append(await _pml_segments(_pml_inner.__anext__()))
         while True:
             try:
                 _pml_value.append((yield _pml_value.pop()))
             except GeneratorExit:
-                await _pml_stretches(_pml_inner.aclose())
+                await _pml_segments(_pml_inner.aclose())
                 raise
             except BaseException as _pml_error:
-                _pml_value.append(await _pml_stretches(_pml_inner.athrow(_pml_error)))
+                _pml_value.append(await _pml_segments(_pml_inner.athrow(_pml_error)))
             else:
-                _pml_value.append(await _pml_stretches(_pml_inner.asend(_pml_value.pop())))
+                _pml_value.append(await _pml_segments(_pml_inner.asend(_pml_value.pop())))
     except StopAsyncIteration:
         return
     finally:
@@ -68,7 +68,7 @@ _ASYNC_GENERATOR = """\
 """
 
 
-class Stretches:
+class ResumableSegments:
     """Runs a generator, coroutine or awaitable of one, with the hook installed for each stretch between suspensions."""
 
     __slots__ = ("_inner",)
@@ -76,7 +76,7 @@ class Stretches:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    def __iter__(self) -> Stretches:
+    def __iter__(self) -> ResumableSegments:
         return self
 
     __await__ = __iter__
@@ -85,35 +85,38 @@ class Stretches:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        hooks: list[Any] = []
+        """Resume with the hook installed."""
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             return self._inner.send(value)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
-            _native.pop_hook(hooks)
+            del entries[:]
 
     def throw(self, *error: Any) -> Any:
-        hooks: list[Any] = []
+        """Raise inside, with the hook installed."""
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             return self._inner.throw(*error)
         except BaseException:
             self._inner = _OVER
             raise
         finally:
             del error
-            _native.pop_hook(hooks)
+            del entries[:]
 
     def close(self) -> None:
-        hooks: list[Any] = []
+        """Close, with the hook installed."""
+        entries: list[Any] = []
         try:
-            _native.push_hook(hooks)
+            _native.enter(entries)
             self._inner.close()
         finally:
-            _native.pop_hook(hooks)
+            del entries[:]
 
 
 #: Calls of more arguments are not written out.
@@ -123,25 +126,25 @@ _MOST_WRITTEN_OUT = 64
 _OVER = (_ for _ in ())
 
 
-def bracket(
+def wrap(
     function: FunctionType,
     enter: Callable[[list[Any]], None],
-    left: Callable[[list[Any]], None] | None,
+    left: Callable[[], None] | None,
     finished: Callable[[], None],
 ) -> FunctionType:
     """A function of the same kind, name, signature and defaults that runs `function` under the hook.
 
-    A plain function runs between `enter(hooks)`, which appends the engine's hook to the list, and `left(hooks)`, which is
-    called after the hook was removed. The others call `finished` at their end; for each stretch between suspensions they
-    enter and leave the engine themselves.
+    A plain function runs between `enter(entries)`, which appends to the list what installs the engine's hook as long as
+    it lives, and `left()`, which is called after that was deleted. The others call `finished` at their end; for each
+    stretch between suspensions they enter and leave the engine themselves. Leaving is no call: it cannot be refused at
+    the recursion limit, nor interrupted.
     """
     namespace: dict[str, Any] = {
         "_pml_function": function,
         "_pml_enter": enter,
-        "_pml_leave": _native.pop_hook,
         "_pml_left": left,
         "_pml_finished": finished,
-        "_pml_stretches": Stretches,
+        "_pml_segments": ResumableSegments,
         "_pml_written_out": _written_out,
     }
     exec(compile(_source(function, _COUNTED if left else _PLAIN), "<pytorch_memlab_c wrapper>", "exec"), namespace)
@@ -149,9 +152,9 @@ def bracket(
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
     if function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
-        wrapper = cast(FunctionType, types.coroutine(wrapper))
+        wrapper = types.coroutine(wrapper)
     functools.update_wrapper(wrapper, function)
-    return wrapper
+    return cast(FunctionType, wrapper)
 
 
 def _source(function: FunctionType, plain: str) -> str:
@@ -173,7 +176,10 @@ def _body(function: FunctionType, plain: str) -> tuple[str, str]:
 
 
 class _Parameters:
-    """A function's parameters, and how a wrapper passes its arguments on: from a list in reverse order, which it empties."""
+    """A function's parameters, and how a wrapper passes its arguments on.
+
+    They come from a list in reverse order, which the wrapper empties.
+    """
 
     def __init__(self, function: FunctionType) -> None:
         code = function.__code__

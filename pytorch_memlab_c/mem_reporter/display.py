@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..render.text import clean_code, readable_size
 from .html import render_memory
 from .rows import Row, Section
-from .text import folded_line, ladder, shown_size, totals
+from .text import breakdown, folded_line, shown_size, totals
 
 NO_TENSORS = "no tensor is alive"
 _LENGTH = 79
@@ -31,7 +31,7 @@ class ReportDisplay:
             lines += ["-" * length, f"Storage on {section.device}"]
             lines += [_line(width, self.label(row), shown_size(row), readable_size(row.nbytes)) for row in section.rows]
             lines += [_line(width, text, "", size) for text, size in folded_line(section)]
-            lines += ["-" * length, *totals(section), *map(str, ladder(section)), "-" * length]
+            lines += ["-" * length, *totals(section), *map(str, breakdown(section)), "-" * length]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
 
     __repr__ = __str__

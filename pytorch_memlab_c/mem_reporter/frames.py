@@ -26,7 +26,7 @@ _BY_HOLDER = "named by variables"
 class StorageNumbers:
     """Numbers storages for the life of the process: an address that is used again gets a new number.
 
-    Held are PyTorch's weak references: they keep no memory of a tensor, only the few bytes that tell that it is gone.
+    The entries are PyTorch's weak references: they keep no memory of a tensor, only a few bytes.
     """
 
     def __init__(self) -> None:
@@ -109,8 +109,10 @@ def _by_storage(frame: pandas.DataFrame, which: str) -> dict[Any, _Held]:
 
 
 def _replaced(gone: dict[Any, _Held], fresh: dict[Any, _Held]) -> list[tuple[Any, ...]]:
-    """Pairs that have the same name in both snapshots: the same thing on another storage (a cache that grew, a gradient
-    that was made anew). They are taken out of both."""
+    """Pairs that have the same name in both snapshots; they are taken out of both.
+
+    It is the same thing on another storage: a cache that grew, a gradient that was made anew.
+    """
     by_name = _unique_names(fresh)
     pairs = [(key, by_name[name]) for name, key in _unique_names(gone).items() if name in by_name]
     return [_change(gone.pop(old), fresh.pop(new)) for old, new in pairs]

@@ -112,7 +112,8 @@ def _function(code: CodeType) -> str:
 
 def _locals(frame: FrameType, prefix: str) -> list[Step]:
     """The local variables. Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it
-    is emptied again, unless the program has that dict, too."""
+    is emptied again, unless the program has that dict, too.
+    """
     shown: Any = frame.f_locals
     found = [(prefix + name, value) for name, value in shown.items()]
     if (

@@ -27,9 +27,9 @@ def _memory_section(section: Section, label: Label) -> dict[str, object]:
         ],
         "folded": text.folded_line(section),
         "totals": text.totals(section),
-        "ladder": [
+        "breakdown": [
             {"label": step.label, "text": readable_size(step.nbytes), "title": f"{step.nbytes:,} bytes"}
-            for step in text.ladder(section)
+            for step in text.breakdown(section)
         ],
     }
 

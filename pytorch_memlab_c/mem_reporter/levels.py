@@ -1,4 +1,4 @@
-"""The allocators' own figures beside what the tensors hold, device by device: the ladder.
+"""The allocators' own figures beside what the tensors hold, device by device.
 
 For each device: tensors seen - memory from elsewhere + rounding + not reachable from Python = allocated <= reserved <=
 used on the device by all.
@@ -22,11 +22,11 @@ _CACHING = ("cuda", "xpu")
 
 @dataclass(frozen=True)
 class Level:
-    """One device's ladder, in bytes; None where PyTorch or the device does not say.
+    """One device's memory breakdown, in bytes; None where PyTorch or the device does not say.
 
     ``seen``: storages of live tensors, each once. ``saved``: those of them that autograd alone holds. ``elsewhere``:
-    those whose memory is not from PyTorch's allocator (NumPy, shared memory, files, other processes). ``rounding``: what
-    the allocator's blocks are larger than the storages in them.
+    those whose memory is not from PyTorch's allocator (NumPy, shared memory, files, other processes). ``rounding``:
+    what the allocator's blocks are larger than the storages in them.
     """
 
     device: str
@@ -54,7 +54,10 @@ class _Counters:
 
 
 def measure_levels(torch: Any, census: Census) -> dict[str, Level]:
-    """The ladder of each device that has tensors, or memory of the allocator. Sets each storage's ``block``."""
+    """The memory breakdown of each device that has tensors, or memory of the allocator.
+
+    Sets each storage's ``block``.
+    """
     unused: dict[str, list[Storage]] = {name: [] for name in _devices_in_use(torch)}
     by_device = unused | census.by_device()
     return {name: _measure(torch, name, found, census.saved) for name, found in by_device.items()}
@@ -114,8 +117,11 @@ def _set_blocks(torch: Any, name: str, storages: list[Storage], allocated: int |
 
 
 def _set_rounded(torch: Any, kind: str, index: int, storages: list[Storage], allocated: int | None) -> None:
-    """Blocks as the allocator rounds at least. Where their sum is not what it counts, it is asked for each block: large
-    ones may be larger, some memory may be from elsewhere."""
+    """Blocks as the allocator rounds at least.
+
+    Where their sum is not what it counts, it is asked for each block: large ones may be larger, some memory may be from
+    elsewhere.
+    """
     total = 0
     for storage in storages:
         storage.block = -(-storage.nbytes // GRANULE) * GRANULE if storage.counted else 0

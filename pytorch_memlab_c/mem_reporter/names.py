@@ -1,7 +1,7 @@
 """Names of tensors: parameters and buffers of models (all names of tied ones), and the states of optimizers.
 
-Models and optimizers are asked anew for each report, so what they have gained, moved or dropped since is right; they are
-held by weak references.
+Models and optimizers are asked anew for each report, so what they have gained, moved or dropped since is right; they
+are held by weak references.
 """
 
 from __future__ import annotations
@@ -19,10 +19,20 @@ class Names:
         self._optimizers: list[tuple[str, weakref.ref[Any]]] = []
 
     def add_model(self, model: Any) -> None:
+        """Use the names of a module's parameters and buffers.
+
+        Raises:
+            TypeError: it is no module.
+        """
         check_model(model)
         self._models.append(weakref.ref(model))
 
     def add_optimizer(self, optimizer: Any) -> None:
+        """Use the names of an optimizer's states.
+
+        Raises:
+            TypeError: it is no optimizer.
+        """
         if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "state"):
             raise TypeError(f"optimizer must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
         known = [ref for _, ref in self._optimizers if ref() is not None]
@@ -52,6 +62,7 @@ class NamedTensors:
         self._base = torch._C.TensorBase
 
     def take_model(self, model: Any) -> None:
+        """Name the parameters, buffers and gradients of a module; None: nothing."""
         if model is None:
             return
         found: dict[int, list[str]] = {}
@@ -61,6 +72,7 @@ class NamedTensors:
             self.names.setdefault(tensor_id, "+".join(dict.fromkeys(names)))
 
     def take_optimizer(self, label: str, optimizer: Any) -> None:
+        """Name the parameters and states of an optimizer; None: nothing."""
         if optimizer is None:
             return
         for i, group in enumerate(optimizer.param_groups):
@@ -82,13 +94,16 @@ class NamedTensors:
             self.names.setdefault(id(value), name)
             if parameter is not None and id(value) != parameter:
                 self.of.setdefault(id(value), parameter)
-        elif depth < 8 and isinstance(value, (dict, list, tuple, Mapping)):  # a dict is told sooner than a Mapping
+        elif depth < 8 and isinstance(
+            value, (dict, list, tuple, Mapping)
+        ):  # checking for a dict is faster than for a Mapping
             items = list(enumerate(value)) if isinstance(value, (list, tuple)) else list(value.items())
             for key, inner in items:
                 self._take(f"{name}.{key}", inner, parameter, depth + 1)
 
 
 def check_model(model: Any) -> None:
+    """Raise `TypeError` unless it is a module."""
     if isinstance(model, type) or not callable(getattr(model, "named_parameters", None)):
         raise TypeError(f"model must be a torch.nn.Module, not {model!r:.60}")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..data.device_names import DeviceLike
 from ..engine import following
 from ..render.showing import show
 from ..tensors.census import Census
@@ -45,8 +46,9 @@ class MemReporter:
             self._names.add_model(model)
 
     def add_optimizer(self, optimizer: Any) -> None:
-        """Name the states of an optimizer (`Adam.weight.exp_avg`), now and whenever it makes them. Parameters that no
-        model names are named by their place in it: `Adam.groups.0.params.1`.
+        """Name the states of an optimizer (`Adam.weight.exp_avg`), now and whenever it makes them.
+
+        Parameters that no model names are named by their place in it: `Adam.groups.0.params.1`.
 
         Raises:
             TypeError: it is no optimizer.
@@ -54,18 +56,22 @@ class MemReporter:
         self._names.add_optimizer(optimizer)
 
     def report(
-        self, verbose: bool = False, device: Any = None, model: Any = None, max_rows: int | None = MAX_ROWS
+        self,
+        verbose: bool = False,
+        device: DeviceLike | None = None,
+        model: Any = None,
+        max_rows: int | None = MAX_ROWS,
     ) -> None:
         """Print the tensors by device, the largest first; in a notebook, show them as HTML.
 
-        Below a device's rows: elements and bytes in all, and the ladder: tensors seen, allocated, reserved, used on the
-        device by all processes, with what no Python tensor holds.
+        Below a device's rows: elements and bytes in all, and the memory breakdown: tensors seen, allocated, reserved,
+        used on the device by all processes, with what no Python tensor holds.
 
         Args:
             verbose: name the owner of the storage for each tensor that shares one: `view(->owner)`.
             device: "cuda:0", "cuda" (all of them), "cpu", an index or a `torch.device`: only this one.
             model: only what belongs to this module: parameters, buffers, their gradients and optimizer states, and what
-                shares their storages. The ladder stays that of the whole device.
+                shares their storages. The breakdown stays that of the whole device.
             max_rows: rows a device; the smallest are put together in one line. None shows all.
 
         Raises:
@@ -77,9 +83,9 @@ class MemReporter:
         """All live tensors as a DataFrame, one row a tensor, for analysis and `diff`.
 
         Columns: `name`, `type`, `shape` (a tuple), `dtype`, `device`, `storage_id` (the same for tensors that share a
-        storage, and never used again; 0: none), `storage_bytes` and `allocator_bytes` (with rounding; 0 where the memory
-        is not from PyTorch's allocator). Both are in the row of the storage's owner and 0 in the rows of other tensors on
-        it, so that sums are right.
+        storage, and never used again; 0: none), `storage_bytes` and `allocator_bytes` (with rounding; 0 where the
+        memory is not from PyTorch's allocator). Both are in the row of the storage's owner and 0 in the rows of other
+        tensors on it, so that sums are right.
         """
         sections: list[rows.Section] = []
         ids: dict[int, int] = {}
@@ -117,7 +123,7 @@ class MemReporter:
             return ReportDisplay(shown, _notes(found), verbose)
 
     @contextmanager
-    def _found(self, model: Any) -> Iterator[rows.Found | None]:
+    def _found(self, model: Any) -> Iterator[rows.RowSource | None]:
         """All that is alive, for the time of the block; None if PyTorch has not been imported."""
         torch = following.torch_module()
         if torch is None:
@@ -132,7 +138,7 @@ class MemReporter:
             census = Census(torch)
             census.take()
             levels = measure_levels(torch, census)
-            yield rows.Found(torch, census, named, levels, scope)
+            yield rows.RowSource(torch, census, named, levels, scope)
 
 
 @contextmanager
@@ -163,7 +169,7 @@ def _wanted_device(torch: Any, device: Any) -> str | None:
         ) from error
 
 
-def _notes(found: rows.Found) -> list[str]:
+def _notes(found: rows.RowSource) -> list[str]:
     notes = []
     if found.census.graph_skipped:
         notes.append(

@@ -20,8 +20,11 @@ Entry = tuple[Storage | None, Any, Any]
 
 
 class Row(NamedTuple):
-    """One tensor, or a storage without one. ``owner``: the name of the tensor that its storage's bytes are shown for, ""
-    if it is this one. ``nbytes`` is 0 for the others. ``by_holder``: the name is that of a variable."""
+    """One tensor, or a storage without one.
+
+    ``owner``: the name of the tensor that its storage's bytes are shown for, "" if it is this one. ``nbytes`` is 0 for
+    the others. ``by_holder``: the name is that of a variable.
+    """
 
     name: str
     owner: str
@@ -47,7 +50,7 @@ class Section:
 
 
 @dataclass
-class Found:
+class RowSource:
     """What rows are made from, while the tensors live."""
 
     torch: Any
@@ -106,9 +109,11 @@ class Found:
         return self.scope is None or tensor in self.scope
 
 
-def sections(found: Found, device: str | None, max_rows: int | None) -> list[Section]:
-    """One section a device, in order, at most ``max_rows`` rows in each; only those of ``device``, if it is given
-    ("cuda" is all CUDA devices)."""
+def sections(found: RowSource, device: str | None, max_rows: int | None) -> list[Section]:
+    """One section a device, in order, at most ``max_rows`` rows in each.
+
+    Only those of ``device``, if it is given ("cuda" is all CUDA devices).
+    """
     by_device = {name: _in_scope(found, storages) for name, storages in found.census.by_device().items()}
     loose: dict[str, list[Any]] = {}
     for tensor in found.census.without_storage:
@@ -122,20 +127,20 @@ def sections(found: Found, device: str | None, max_rows: int | None) -> list[Sec
     ]
 
 
-def _in_scope(found: Found, storages: list[Storage]) -> list[Storage]:
+def _in_scope(found: RowSource, storages: list[Storage]) -> list[Storage]:
     if found.scope is None:
         return storages
     return [storage for storage in storages if any(found.in_scope(id(tensor)) for tensor in storage.tensors)]
 
 
-def _device_of(found: Found, tensor: Any) -> str:
+def _device_of(found: RowSource, tensor: Any) -> str:
     try:
         return str(found.torch._C.TensorBase.device.__get__(tensor))
     except Exception:  # a tensor that has none
         return "meta"
 
 
-def _section(found: Found, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
+def _section(found: RowSource, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
     used = _native.sum_storages(storages).counted_bytes
     storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
@@ -145,13 +150,13 @@ def _section(found: Found, name: str, storages: list[Storage], loose: list[Any],
     return Section(name, rows, folded, elements, used, found.levels.get(name))
 
 
-def _counts(found: Found, tensors: list[Any]) -> list[int]:
+def _counts(found: RowSource, tensors: list[Any]) -> list[int]:
     """Elements of each; 0 where a tensor does not say."""
     answers = _native.try_each(found.torch._C.TensorBase.numel, tensors)
     return [count if type(count) is int else 0 for count in answers]
 
 
-def _that_hold(found: Found, listed: list[Entry]) -> tuple[list[Entry], int]:
+def _that_hold(found: RowSource, listed: list[Entry]) -> tuple[list[Entry], int]:
     """The entries that have bytes or elements (all, if asked for), and the sum of their elements."""
     counts = _counts(found, [tensor for _, tensor, _ in listed])
     if found.with_empty:
@@ -160,7 +165,7 @@ def _that_hold(found: Found, listed: list[Entry]) -> tuple[list[Entry], int]:
     return kept, sum(counts)
 
 
-def _entries(found: Found, storages: list[Storage], loose: list[Any]) -> list[Entry]:
+def _entries(found: RowSource, storages: list[Storage], loose: list[Any]) -> list[Entry]:
     """(storage, tensor, owner): the owners of storages first, largest first, then all that share one, then the rest."""
     sharing: list[Entry] = []
     owners: list[Entry] = []
@@ -177,8 +182,8 @@ def _entries(found: Found, storages: list[Storage], loose: list[Any]) -> list[En
     return owners + sharing + [(None, tensor, None) for tensor in loose]
 
 
-def _owner(found: Found, tensors: list[Any]) -> Any:
-    """Who a storage is shown for: a tensor with a name, one that is no view, the one that shows most of it, the first."""
+def _owner(found: RowSource, tensors: list[Any]) -> Any:
+    """The tensor that a storage is shown for: one with a name, no view, the largest, the first."""
     names, labels = found.named.names, found.census.labels
 
     def rank(tensor: Any) -> tuple[bool, bool, bool, int]:
@@ -195,7 +200,7 @@ def _is_view(torch: Any, tensor: Any) -> bool:
         return False
 
 
-def _row(found: Found, storage: Storage | None, tensor: Any, owner: Any) -> Row:
+def _row(found: RowSource, storage: Storage | None, tensor: Any, owner: Any) -> Row:
     base = found.torch._C.TensorBase
     if tensor is None:
         assert storage is not None

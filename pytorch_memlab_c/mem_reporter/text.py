@@ -1,4 +1,7 @@
-"""The lines of a memory report, by device: its totals, and the steps from the tensors seen to what the device has in use."""
+"""The lines of a memory report, by device.
+
+They are its totals, and the steps from the tensors seen to what the device has in use.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from .rows import Row, Section
 
 
 class Step(NamedTuple):
-    """A step of the ladder."""
+    """A step of the memory breakdown."""
 
     label: str
     nbytes: int
@@ -26,19 +29,20 @@ def shown_size(row: Row) -> str:
 
 
 def folded_line(section: Section) -> list[tuple[str, str]]:
-    """(text, size) of the line that stands for the rows left out, if there are any."""
+    """(text, size) of the line that sums up the rows left out, if there are any."""
     count, nbytes = section.folded
     return [(f"... and {count:,} more", readable_size(nbytes))] if count else []
 
 
 def totals(section: Section) -> list[str]:
+    """Elements and bytes in all, and what the allocator has given out."""
     lines = [f"Total Tensors: {section.elements} \tUsed Memory: {readable_size(section.used)}"]
     if section.level is not None and section.level.allocated is not None:
         lines.append(f"The allocated memory on {section.device}: {readable_size(section.level.allocated)}")
     return lines
 
 
-def ladder(section: Section) -> list[Step]:
+def breakdown(section: Section) -> list[Step]:
     """From the tensors seen to what the device has in use; steps that say nothing are left out."""
     level = section.level
     if level is None or not (level.seen or level.allocated or level.reserved):

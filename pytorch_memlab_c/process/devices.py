@@ -75,7 +75,8 @@ def _find_cuda(torch: Any, index: int | None) -> Device:
     count = torch.cuda.device_count()
     if count == 0:
         raise RuntimeError(
-            "a CUDA device was asked for, but there is none here; pytorch_memlab_c.simulate.enable() gives a simulated one"
+            "a CUDA device was asked for, but there is none here; "
+            "pytorch_memlab_c.simulate.enable() gives a simulated one"
         )
     if index is None:  # asking for the current one starts CUDA, which a process that forks later must not do
         index = torch.cuda.current_device() if torch.cuda.is_initialized() else 0

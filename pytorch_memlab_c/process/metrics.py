@@ -10,8 +10,8 @@ MetricStatus = Literal["complete", "partial", "unavailable"]
 class MetricResult(TypedDict):
     """One value, ready for JSON. Read `status` before the numbers.
 
-    `value` is there if `status` is "complete"; `known_value` also if it is "partial", as a lower bound; both are None if
-    it is "unavailable". `unit` is that of the numbers, `scope` what they cover, `method` how they were obtained.
+    `value` is there if `status` is "complete"; `known_value` also if it is "partial", as a lower bound; both are None
+    if it is "unavailable". `unit` is that of the numbers, `scope` what they cover, `method` how they were obtained.
     """
 
     status: MetricStatus

@@ -11,8 +11,8 @@ _MICROSECOND = 1e-6
 class OperatorRow(TypedDict):
     """One operator with one set of input shapes.
 
-    Times are seconds spent in the operator itself, without the operators that it calls. `device_self_seconds` is None if
-    no time on the device was measured for it, `cpu_net_bytes` is what it allocated minus what it freed, itself too.
+    Times are seconds spent in the operator itself, without the operators that it calls. `device_self_seconds` is None
+    if no time on the device was measured for it, `cpu_net_bytes` is what it allocated minus what it freed, itself too.
     """
 
     operator: str
@@ -24,8 +24,11 @@ class OperatorRow(TypedDict):
 
 
 def operator_rows(averages: Iterable[Any]) -> list[OperatorRow]:
-    """Rows of `key_averages(group_by_input_shape=True)`, ranked: by device self time where it was measured, then by CPU
-    self time. Kernels, and ranges that the program named itself, are not operators and have no row."""
+    """Rows of `key_averages(group_by_input_shape=True)`, ranked.
+
+    They are ranked by device self time where it was measured, then by CPU self time. Kernels, and ranges that the
+    program named itself, are not operators and have no row.
+    """
     rows = [_row(average) for average in averages if _is_operator(average)]
     return sorted(rows, key=_rank)
 

@@ -1,29 +1,49 @@
-"""The peak of PyTorch's memory on one device: of a block (``peak_memory``), or of a callable (``measure_peak_memory``)."""
+"""The peak of PyTorch's memory on one device: of a block (`peak_memory`) or a callable (`measure_peak_memory`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from .. import _native
-from ..data.device_names import slot_name
+from ..data.device_names import DeviceLike, slot_name
 from ..engine import following
 from . import accelerators
 from .devices import ACCELERATORS, Device, find_device
 from .measurable import check_measurable
 
 
-class peak_memory:
-    """Measures the peak of a device's memory inside a `with` block::
+class _Measurement(TypedDict):
+    device: str
+    metric: str
+    baseline_bytes: int
+    peak_bytes: int
+    delta_bytes: int
+
+
+class PeakMeasurement(_Measurement, total=False):
+    """What `measure_peak_memory` gives, ready for JSON: all figures in bytes.
+
+    `metric` says what `baseline_bytes`, `peak_bytes` and `delta_bytes` count: "pytorch_tensor_bytes" on the CPU,
+    "pytorch_reserved_bytes" on accelerators. These have `allocated_peak_bytes` too, the most that live tensors held.
+    """
+
+    allocated_peak_bytes: int
+
+
+class peak_memory(_native.WindowBlock):
+    """Measures the peak of a device's memory inside a `with` block.
+
+    Example::
 
         with peak_memory("cuda:0") as p:
             train_step()
         print(p.peak_bytes, p.delta_bytes, p.reserved_peak_bytes)
 
-    Blocks may nest and overlap in any way, on any threads, and stand inside profiled lines: each has its own running
-    maximum, and PyTorch's counters (`max_memory_allocated()`) stay as the program would see them without. What other
-    threads allocate meanwhile counts too. The figures are live while the block is open and stay as they are after it; in
-    the child of a fork they stay as they were. A block may be entered again, which begins anew.
+    Blocks may nest and overlap in any way, on any threads, also inside profiled lines: each has its own running
+    maximum. PyTorch's counters (`max_memory_allocated()`) are not changed. What other threads allocate meanwhile
+    counts too. The figures are live while the block is open and stay as they are after it;
+    in the child of a fork they stay as they were. A block may be entered again, which begins anew.
 
     Args:
         device: "cpu", "cuda", "cuda:1", "xpu", "mps" or a `torch.device`; `cuda` alone is the current one.
@@ -33,29 +53,22 @@ class peak_memory:
         RuntimeError: the device is not there; or the block is entered while it is open.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: DeviceLike) -> None:
         self._device = find_device(device)
         check_measurable(self._device)
         self._window = _native.PeakWindow()
         self._entered = False
 
-    def __enter__(self) -> peak_memory:
+    def _begin(self) -> None:
         if self._window.is_open:
             raise RuntimeError("this peak_memory block is open already; make another one")
-        _begin(self._device)
-        try:
-            self._window.open()
-        except BaseException:
-            _end(self._device)
-            raise
+        if self._device.kind in ACCELERATORS:
+            accelerators.begin_window()
         self._entered = True
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        try:
-            self._window.close()
-        finally:
-            _end(self._device)
+    def _end(self) -> None:
+        if self._device.kind in ACCELERATORS:
+            accelerators.end_window()
 
     @property
     def device(self) -> str:
@@ -69,8 +82,10 @@ class peak_memory:
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that live tensors held at one time within the block: as `max_memory_allocated()` counts them;
-        on the CPU, bytes asked of PyTorch's CPU allocator."""
+        """The most bytes that live tensors held at one time within the block.
+
+        They are counted as `max_memory_allocated()` does; on the CPU, bytes asked of PyTorch's CPU allocator.
+        """
         return self._figures().peak_allocated_bytes
 
     @property
@@ -81,15 +96,18 @@ class peak_memory:
 
     @property
     def reserved_peak_bytes(self) -> int | None:
-        """The most bytes that the caching allocator had taken from the device, as `max_memory_reserved()` counts them;
-        None on the CPU, which has no caching allocator."""
+        """The most bytes that the caching allocator had taken from the device within the block.
+
+        They are counted as `max_memory_reserved()` does. None on the CPU, which has no caching allocator.
+        """
         return self._figures().peak_reserved_bytes if self._device.kind != "cpu" else None
 
     def __repr__(self) -> str:
         if not self._entered:
             return f"<peak_memory {self.device}: not entered yet>"
         state = "open" if self._window.is_open else "closed"
-        return f"<peak_memory {self.device}, {state}: peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start>"
+        peak = f"peak {self.peak_bytes:,} bytes, {self.delta_bytes:,} above the start"
+        return f"<peak_memory {self.device}, {state}: {peak}>"
 
     def _figures(self) -> _native.WindowFigures:
         if not self._entered:
@@ -97,7 +115,7 @@ class peak_memory:
         return self._window.figures(self._device.slot)
 
 
-class peaks_of_devices:
+class peaks_of_devices(_native.WindowBlock):
     """The same for every device at once, the CPU and all CUDA devices, also one that is first used inside the block.
 
     PyTorch need not be there, and is not imported.
@@ -106,16 +124,17 @@ class peaks_of_devices:
     def __init__(self) -> None:
         self._window = _native.PeakWindow()
 
-    def __enter__(self) -> peaks_of_devices:
+    def _begin(self) -> None:
         following.prepare()
-        self._window.open()
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._window.close()
+    def _end(self) -> None:
+        pass
 
     def deltas(self) -> dict[str, int]:
-        """By device on which anything was seen: the most bytes that live tensors held within the block, above its start."""
+        """By device: the most bytes that live tensors held within the block, above its start.
+
+        Only devices on which anything was seen.
+        """
         torch = following.torch_module()
         cuda = torch is not None and torch.cuda._is_compiled()
         slots = [0] if following.cpu_is_followed() else []
@@ -124,24 +143,14 @@ class peaks_of_devices:
         return {name: found.peak_allocated_bytes - found.start_allocated_bytes for name, found in figures.items()}
 
 
-def _begin(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.begin_window()
+def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -> PeakMeasurement:
+    """Call `workload()` once and return the peak of PyTorch's memory on a device while it ran.
 
-
-def _end(device: Device) -> None:
-    if device.kind in ACCELERATORS:
-        accelerators.end_window()
-
-
-def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[str, str | int]:
-    """Call `workload()` once, as it is, and give the peak of PyTorch's memory on a device while it ran.
-
-    On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of what
-    live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken from the
-    device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are synchronized before
-    and after. There is no warm-up; an exception of the workload passes through. Calls may nest and run on several
-    threads; what other threads allocate meanwhile counts too.
+    On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of
+    what live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken
+    from the device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are
+    synchronized before and after. There is no warm-up; an exception of the workload passes through. Calls may nest and
+    run on several threads; what other threads allocate meanwhile counts too.
 
     Args:
         workload: a callable without arguments.
@@ -163,14 +172,15 @@ def measure_peak_memory(workload: Callable[[], object], *, device: Any) -> dict[
     return _measurement(block._device, block._figures())
 
 
-def _measurement(device: Device, figures: _native.WindowFigures) -> dict[str, str | int]:
+def _measurement(device: Device, figures: _native.WindowFigures) -> PeakMeasurement:
     if device.kind == "cpu":
         return _statement(device, "pytorch_tensor_bytes", figures.start_allocated_bytes, figures.peak_allocated_bytes)
     reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved_bytes, figures.peak_reserved_bytes)
-    return {**reserved, "allocated_peak_bytes": figures.peak_allocated_bytes}
+    reserved["allocated_peak_bytes"] = figures.peak_allocated_bytes
+    return reserved
 
 
-def _statement(device: Device, metric: str, baseline: int, peak: int) -> dict[str, str | int]:
+def _statement(device: Device, metric: str, baseline: int, peak: int) -> PeakMeasurement:
     return {
         "device": device.name,
         "metric": metric,

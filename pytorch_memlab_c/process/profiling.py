@@ -16,10 +16,10 @@ _running = threading.Lock()
 
 @contextlib.contextmanager
 def alone(torch: Any) -> Iterator[None]:
-    """Hold the one place for a profiler.
+    """Be the only profiler in the process.
 
     Raises:
-        RuntimeError: a profiler is running, or stands ready to run, in this process. It is not disturbed.
+        RuntimeError: a profiler is running, or prepared to run, in this process. It is not disturbed.
     """
     if not _running.acquire(blocking=False):
         raise RuntimeError(
@@ -28,7 +28,8 @@ def alone(torch: Any) -> Iterator[None]:
     try:
         if _another_profiler(torch):
             raise RuntimeError(
-                "another PyTorch profiler is running in this process; end it before profile_workload, which would stop it"
+                "another PyTorch profiler is running in this process; "
+                "end it before profile_workload, which would stop it"
             )
         yield
     finally:
@@ -38,10 +39,10 @@ def alone(torch: Any) -> Iterator[None]:
 def _another_profiler(torch: Any) -> bool:
     if getattr(torch.autograd.profiler, "_is_profiler_enabled", False) or torch.autograd._profiler_enabled():
         return True
-    return any(map(_stands_ready, _native.walk_instances(torch.autograd.profiler.profile)))
+    return any(map(_is_prepared, _native.walk_instances(torch.autograd.profiler.profile)))
 
 
-def _stands_ready(profile: Any) -> bool:
+def _is_prepared(profile: Any) -> bool:
     """Prepared by a schedule's warm-up but not started yet: a new one would take its place."""
     return bool(getattr(profile, "entered", False)) and getattr(profile, "kineto_results", None) is None
 

@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from ..render.text import readable_size
+from .metrics import MetricResult
+from .operators import OperatorRow
 
 _SHOWN_ROWS = 20
 _SHAPES_WIDTH = 44
 _HEADINGS = ("operator", "input shapes", "calls", "CPU self", "device self", "CPU net")
-_LEFT = 2  # the first columns stand left, the others right
+_LEFT = 2  # the first columns are left-aligned, the others right-aligned
+
+
+class Diagnostic(TypedDict):
+    """Why a figure is missing or means less than it seems. `code` is for programs, `message` for people."""
+
+    code: str
+    severity: str
+    metric: str
+    message: str
+
+
+class WorkloadContext(TypedDict):
+    """What a report is about: `scopes` says what each figure covers, `versions` names the software.
+
+    `operators` has at most `row_limit` of the `total_grouped_operators` rows, ranked by `ranked_by`.
+    """
+
+    device: str
+    row_limit: int
+    total_grouped_operators: int
+    ranked_by: str
+    versions: dict[str, str]
+    scopes: dict[str, str]
 
 
 class WorkloadReport(dict[str, Any]):
     """`schema_version`, `context`, `operators`, `totals`, `diagnostics`; `str()` gives a table of the top rows."""
+
+    if TYPE_CHECKING:  # a TypedDict cannot have methods; this gives its keys their types
+
+        @overload
+        def __getitem__(self, key: Literal["schema_version"]) -> int: ...
+        @overload
+        def __getitem__(self, key: Literal["context"]) -> WorkloadContext: ...
+        @overload
+        def __getitem__(self, key: Literal["operators"]) -> list[OperatorRow]: ...
+        @overload
+        def __getitem__(self, key: Literal["totals"]) -> dict[str, MetricResult]: ...
+        @overload
+        def __getitem__(self, key: Literal["diagnostics"]) -> list[Diagnostic]: ...
+        @overload
+        def __getitem__(self, key: str) -> Any: ...
+        def __getitem__(self, key: str) -> Any: ...
 
     def __str__(self) -> str:
         return "\n".join([_title(self), "", *_table(self["operators"][:_SHOWN_ROWS]), *_notes(self)])
@@ -25,7 +67,7 @@ def _title(report: WorkloadReport) -> str:
     return f"{context['device']}: {shown} of {total} operators (by input shapes), by {context['ranked_by']}"
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: Sequence[OperatorRow]) -> list[str]:
     cells = [_HEADINGS, *map(_cells, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_HEADINGS))]
     return [_line(row, widths) for row in cells]
@@ -35,7 +77,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(c.ljust(w) if i < _LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip()
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: OperatorRow) -> tuple[str, ...]:
     return (
         row["operator"],
         _shortened(str(row["shapes"])),
@@ -66,12 +108,12 @@ def _notes(report: WorkloadReport) -> list[str]:
     return ["", *totals, *diagnostics, f"threads: {report['context']['scopes']['threads']}"]
 
 
-def _value(metric: dict[str, Any]) -> str:
+def _value(metric: MetricResult) -> str:
     if metric["known_value"] is None:
         return metric["status"]
     at_least = "at least " if metric["status"] == "partial" else ""
     if metric["unit"] == "bytes":
-        return at_least + readable_size(metric["known_value"])
+        return at_least + readable_size(int(metric["known_value"]))
     if metric["unit"] == "seconds":
         return at_least + readable_seconds(metric["known_value"])
     return f"{at_least}{metric['known_value']} {metric['unit']}"

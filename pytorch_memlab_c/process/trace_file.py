@@ -11,6 +11,7 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
     """Give a name beside `path` to write to; at the end that file takes the place of `path`, unless there was an error.
+
     What is no regular file (`/dev/null`) is written to itself.
 
     Raises:

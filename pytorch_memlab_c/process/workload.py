@@ -6,16 +6,17 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any
 
 from .. import _native
+from ..data.device_names import DeviceLike
 from ..data.version import __version__
 from ..engine import following
 from .devices import Device, find_device
 from .metrics import MetricResult, complete, unavailable
 from .operators import OperatorRow, operator_rows
 from .profiling import alone, run_profiled
-from .report import WorkloadReport
+from .report import Diagnostic, WorkloadContext, WorkloadReport
 from .trace_file import whole_file
 
 #: The most rows that a report holds.
@@ -24,25 +25,16 @@ ROW_LIMIT = 100
 _SCOPES = {
     "cpu_self_seconds": "time in the operator on the CPU, without the operators it calls",
     "device_self_seconds": "time of the operator's own kernels on the device; null where none was measured",
-    "cpu_net_bytes": "CPU tensor bytes that the operator itself allocated minus those it freed: negative where it frees "
-    "more, and `[memory]` is what was allocated and freed outside any operator",
+    "cpu_net_bytes": "CPU tensor bytes that the operator itself allocated minus those it freed: negative where it "
+    "frees more, and `[memory]` is what was allocated and freed outside any operator",
     "cpu_allocated_bytes": "all CPU tensor bytes allocated while the workload ran, by any thread",
     "cpu_freed_bytes": "all CPU tensor bytes freed while the workload ran, by any thread",
     "threads": "operators of the calling thread and of autograd's backward threads that serve it; not of other threads",
 }
 
 
-class Diagnostic(TypedDict):
-    """Why a figure is missing or means less than it seems. `code` is for programs, `message` for people."""
-
-    code: str
-    severity: str
-    metric: str
-    message: str
-
-
 def profile_workload(
-    fn: Callable[[], object], *, device: Any, trace_path: str | os.PathLike[str] | None = None
+    fn: Callable[[], object], *, device: DeviceLike, trace_path: str | os.PathLike[str] | None = None
 ) -> WorkloadReport:
     """Call `fn()` once under `torch.profiler` and give its operators.
 
@@ -53,8 +45,8 @@ def profile_workload(
     `report["totals"]`: `MetricResult`s of the whole workload; a `process_peak_rss` may be put there, from
     `measure_peak_rss`. `report["diagnostics"]`: what is missing, and why.
 
-    The report is a dictionary ready for JSON; `str(report)` is a table of its top rows. Profiling takes time and memory of
-    its own: measure peaks with `measure_peak_memory`, in another run.
+    The report is a dictionary ready for JSON; `str(report)` is a table of its top rows. Profiling takes time and memory
+    of its own: measure peaks with `measure_peak_memory`, in another run.
 
     Args:
         fn: a callable without arguments; its exception passes through, with the profiler stopped.
@@ -95,7 +87,7 @@ def _torch() -> Any:
     return torch
 
 
-def _context(torch: Any, device: Device, rows: list[OperatorRow]) -> dict[str, Any]:
+def _context(torch: Any, device: Device, rows: list[OperatorRow]) -> WorkloadContext:
     return {
         "device": device.name,
         "row_limit": ROW_LIMIT,
@@ -140,7 +132,7 @@ def _metric(value: int | float | None, name: str, unit: str, method: str) -> Met
 
 
 def _diagnostics(device: Device, rows: list[OperatorRow]) -> list[Diagnostic]:
-    found = []
+    found: list[Diagnostic] = []
     if device.kind == "mps":
         found.append(
             _warning("mps_cpu_dispatch_only", "device_self_seconds", "PyTorch's profiler does not see MPS kernels")

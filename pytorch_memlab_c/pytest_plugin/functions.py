@@ -32,6 +32,7 @@ class Project:
         self._known: dict[str, bool] = {}
 
     def owns(self, filename: str) -> bool:
+        """Whether the file is the user's own code."""
         if filename not in self._known:
             self._known[filename] = self._is_own(Path(filename))
         return self._known[filename]
@@ -48,7 +49,7 @@ class Project:
 def functions_under_test(
     test: FunctionType, arguments: Mapping[str, Any], instance: Any, project: Project
 ) -> list[FunctionType]:
-    """The test's function, then what it calls from the project, near ones first, as far as names tell.
+    """The test's function, then what it calls from the project, the closest first, as far as names show.
 
     Followed are the global names in a function's code, what it closes over, attributes of modules, the methods of
     classes and of objects; for the test also its fixtures (`arguments`), with the submodules of a torch.nn.Module,
@@ -81,7 +82,7 @@ def _reached_by(test: FunctionType, arguments: Mapping[str, Any], instance: Any,
 
 
 def _named_by(function: FunctionType, arguments: Mapping[str, Any]) -> Iterator[Any]:
-    """What the names in a function's code stand for, and their attributes that it names."""
+    """What the names in a function's code refer to, and their attributes that it names."""
     names = _names(function.__code__)
     roots = [function.__globals__[name] for name in names if name in function.__globals__]
     roots += [value for cell in function.__closure__ or () for value in _content(cell)]
@@ -114,7 +115,7 @@ def _attributes(root: Any, names: Iterable[str]) -> Iterator[Any]:
 
 
 def _is_a(thing: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Not isinstance: that would ask lazy objects and proxies for what they stand for."""
+    """Not isinstance: that would ask lazy objects and proxies for the object that they represent."""
     return issubclass(type(thing), kinds)
 
 

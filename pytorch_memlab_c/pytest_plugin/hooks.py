@@ -17,6 +17,7 @@ _HIGHEST = 10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--memlab-report`."""
     parser.getgroup("memlab", "tensor memory").addoption(
         "--memlab-report",
         nargs="?",
@@ -36,10 +37,11 @@ def _count(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Describe the mark, and collect figures if a report was asked for."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(limit, *, device=None, functions=None): fail the test if the peak of tensor memory in its call is more "
-        'than limit ("200 MB") above its start; a failure shows the lines at the peak',
+        f"{MARK}(limit, *, device=None, functions=None): fail the test if the peak of tensor memory in its call is "
+        'more than limit ("200 MB") above its start; a failure shows the lines at the peak',
     )
     if config.getoption("memlab_report") is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Summary(), "memlab-summary")

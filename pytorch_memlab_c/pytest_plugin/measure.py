@@ -86,8 +86,11 @@ def default_device() -> str:
 
 
 class Profilers:
-    """The line profiler for some functions. That of the last test is taken again for the same functions: a test has often
-    many parameters, and reading the source takes time."""
+    """The line profiler for some functions.
+
+    That of the last test is taken again for the same functions: a test has often many parameters, and reading the
+    source takes time.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[Any, ...] = ()

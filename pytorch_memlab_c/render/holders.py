@@ -30,7 +30,7 @@ def peaks_shown(records: HolderRecords, devices: Collection[str]) -> list[PeakHo
 
 
 def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
-    """The text below the tables; empty where there is nothing to tell. Failed allocations are told of every device."""
+    """The text below the tables; empty where there is nothing. Failed allocations are those of every device."""
     parts = [_peak_text(peak) for peak in peaks_shown(records, devices)]
     parts += _failures_text(records)
     parts += [f"note: {note}\n" for note in notes_shown(records, devices)]
@@ -38,13 +38,13 @@ def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
 
 
 def notes_shown(records: HolderRecords, devices: Collection[str]) -> tuple[str, ...]:
-    """Why there may be less to tell than was asked for; nothing of it concerns CPU tensors alone."""
+    """Why less may be reported than was asked for; none of it applies to CPU tensors alone."""
     about = any(device.startswith("cuda") for device in devices) or peaks_shown(records, devices)
     return records.notes if about or records.out_of_memory else ()
 
 
 def place(holder: Holder) -> str:
-    """Where: ``file.py:12 in function``, or what stands for a line. A cell's own lines name the cell once."""
+    """Where: ``file.py:12 in function``, or the kind of holder. A cell's own lines name the cell once."""
     if holder.kind == ELSEWHERE:
         return "elsewhere: outside of the profiled functions, or before profiling"
     if holder.kind == AUTOGRAD:
@@ -98,16 +98,16 @@ def _code(holder: Holder) -> str:
 
 
 def _failures_text(records: HolderRecords) -> list[str]:
-    """Each try has its lines; who held what is told of the first and of the last one."""
-    told = records.out_of_memory
-    parts = [failure_text(failure, with_holders=has_holders(records, failure)) for failure in told]
-    if records.failures > len(told):
-        parts.append(f"Out of memory {records.failures - len(told)} more times\n")
+    """Each failure has its lines; the holders are reported for the first and the last one."""
+    failures = records.out_of_memory
+    parts = [failure_text(failure, with_holders=has_holders(records, failure)) for failure in failures]
+    if records.failures > len(failures):
+        parts.append(f"Out of memory {records.failures - len(failures)} more times\n")
     return parts
 
 
 def has_holders(records: HolderRecords, failure: OutOfMemory) -> bool:
-    """Whether a report tells who held what then: of the first and of the last try."""
+    """Whether a report has the holders of this failure: it has those of the first and the last one."""
     return failure is records.out_of_memory[0] or failure is records.out_of_memory[-1]
 
 
@@ -168,8 +168,8 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
 
 def _cannot_fit(failure: OutOfMemory) -> str:
     """Why it fails even if nothing is held: unused and reserved memory is all that this process can have."""
-    assert failure.reserved is not None and failure.unused is not None and failure.total is not None
-    if failure.asked > failure.total:
+    assert failure.reserved is not None and failure.unused is not None
+    if failure.total is not None and failure.asked > failure.total:
         return f"it cannot fit: the device has {readable_size(failure.total)} in all"
     most = failure.reserved + failure.unused
     return f"it cannot fit: with nothing else held, this process could have {readable_size(most)}"
@@ -199,9 +199,11 @@ def _enough(failure: OutOfMemory, missing: int) -> list[str]:
 
 
 def holders_frame(records: HolderRecords) -> pandas.DataFrame:
-    """One row a holder of a device's peak, the largest first: ``device``, ``function``, ``file``, ``line``, ``kind``,
-    ``bytes``, ``share`` (of the peak, 0 to 1), ``code``. A device's ``bytes`` add up to its peak, which
-    ``attrs["peaks"]`` has by device, too."""
+    """One row a holder of a device's peak, the largest first.
+
+    Columns: ``device``, ``function``, ``file``, ``line``, ``kind``, ``bytes``, ``share`` (of the peak, 0 to 1),
+    ``code``. A device's ``bytes`` add up to its peak, which ``attrs["peaks"]`` has by device, too.
+    """
     import pandas
 
     rows = [(peak, holder) for peak in records.peaks for holder in peak.holders]

@@ -1,4 +1,4 @@
-"""Holders as HTML: a bar of the peak split by line, the value over the run as a small plot, and allocations that failed.
+"""Holders as HTML: the peak split by line, its plot over the run, and allocations that failed.
 
 One fragment for notebooks and pages alike, from ``templates/holders.html.j2``; all text is escaped.
 """

@@ -47,7 +47,7 @@ class Cell(NamedTuple):
 
 
 def render_fragment(tables: Sequence[Table], notes: Iterable[str] = (), *, below: Sequence[Markup] = ()) -> str:
-    """The report as one ``<div>``, for a notebook's output cell; ``below``: what stands below the tables."""
+    """The report as one ``<div>``, for a notebook's output cell; ``below``: elements to put below the tables."""
     return template("fragment.html.j2").render(below=below, **_context(tables, notes))
 
 

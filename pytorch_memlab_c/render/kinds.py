@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..data import advice
 from ..data.columns import SAVED_FIELDS
 from ..data.growth import growth_of
-from ..data.line_devices import Place, places
+from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 
 if TYPE_CHECKING:
@@ -25,18 +25,22 @@ _GROWTH_COLUMNS = {
 
 
 def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.DataFrame:
-    """Raises `ValueError` for a kind that there is not, or that was not recorded."""
+    """The DataFrame of a kind other than "lines" and "holders".
+
+    Raises:
+        ValueError: there is no such kind, or it was not recorded.
+    """
     if kind not in _KINDS:
         known = ", ".join(map(repr, ("lines", "holders", *_KINDS)))
         raise ValueError(f"unknown kind of table {kind!r}: one of {known} is meant")
     if kind == "saved" and not records.saved:
         raise ValueError(f"what autograd saves was not counted: ask for it with {advice.record_saved()}")
-    frame = _KINDS[kind](list(places(records, func, device)))
+    frame: pandas.DataFrame = _KINDS[kind](list(lines_on_devices(records, func, device)))
     frame.attrs["notes"] = list(records.notes)
     return frame
 
 
-def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:
+def _growth_frame(found: Sequence[LineOnDevice]) -> pandas.DataFrame:
     ran = [place for place in found if place.record.on(place.device) is not None]
     stats: list[Any] = [place.record.on(place.device) for place in ran]
     growths = [growth_of(one) for one in stats]
@@ -48,7 +52,7 @@ def _growth_frame(found: Sequence[Place]) -> pandas.DataFrame:
     return _frame(ran, columns)
 
 
-def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
+def _saved_frame(found: Sequence[LineOnDevice]) -> pandas.DataFrame:
     kept = [place for place in found if place.device in place.record.saved]
     return _frame(
         kept,
@@ -59,7 +63,7 @@ def _saved_frame(found: Sequence[Place]) -> pandas.DataFrame:
     )
 
 
-def _frame(found: Sequence[Place], numbers: dict[str, list[Any]]) -> pandas.DataFrame:
+def _frame(found: Sequence[LineOnDevice], numbers: dict[str, list[Any]]) -> pandas.DataFrame:
     import pandas
 
     functions = pandas.Index([place.label for place in found], dtype=object)
@@ -72,4 +76,4 @@ def _frame(found: Sequence[Place], numbers: dict[str, list[Any]]) -> pandas.Data
     return frame
 
 
-_KINDS: dict[str, Callable[[Sequence[Place]], Any]] = {"growth": _growth_frame, "saved": _saved_frame}
+_KINDS: dict[str, Callable[[Sequence[LineOnDevice]], Any]] = {"growth": _growth_frame, "saved": _saved_frame}

@@ -1,4 +1,4 @@
-"""What stands below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
+"""The sections below the tables: lines that keep growing, and what autograd kept for backward, the largest first.
 
 A section is there only if there is something to say.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..data.growth import Growth, growth_of
-from ..data.line_devices import Place, places
+from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import SAVED_UNSEEN, Saved
 from .html import template
@@ -34,8 +34,11 @@ class Section(NamedTuple):
 
 
 def sections(*records: Records, func: Any = None, device: Any = None) -> list[Section]:
-    """The sections that have something to say, of all records together; arguments as for ``LineRecords.to_dataframe``."""
-    found = [place for one in records for place in places(one, func, device)]
+    """The sections that have something to say, of all records together.
+
+    Arguments are as for ``LineRecords.to_dataframe``.
+    """
+    found = [place for one in records for place in lines_on_devices(one, func, device)]
     kept = list(_saved_by_device(found)) or _nothing_saved(records, found)
     return [section for section in (_growing(found), *kept) if section is not None]
 
@@ -46,7 +49,10 @@ def sections_text(*records: Records, func: Any = None, device: Any = None) -> st
 
 
 def sections_html(records: Records, func: Any = None, device: Any = None, page: bool = False) -> Markup:
-    """One element a section, with all text escaped, for a notebook or as a part of a page; empty where there is none."""
+    """One element a section, for a notebook or as a part of a page; empty where there is none.
+
+    All text is escaped.
+    """
     from markupsafe import Markup  # loaded for HTML alone
 
     found = sections(records, func=func, device=device)
@@ -56,7 +62,7 @@ def sections_html(records: Records, func: Any = None, device: Any = None, page: 
 # ---- growth ----
 
 
-def _growing(found: Sequence[Place]) -> Section | None:
+def _growing(found: Sequence[LineOnDevice]) -> Section | None:
     grown = [(place, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
     rows = [_growth_row(place, growth) for place, growth in grown if growth is not None]
     header = ("each run keeps", "runs", "held now", "where", "code")
@@ -64,37 +70,37 @@ def _growing(found: Sequence[Place]) -> Section | None:
     return Section(title, header, tuple(rows), ()) if rows else None
 
 
-def _growth_row(place: Place, growth: Growth) -> tuple[str, ...]:
+def _growth_row(place: LineOnDevice, growth: Growth) -> tuple[str, ...]:
     sizes = readable_size(growth.bytes_per_run), str(growth.runs), readable_size(growth.held)
     return *sizes, _where(place), clean_code(place.code).strip()
 
 
-def _where(place: Place) -> str:
+def _where(place: LineOnDevice) -> str:
     return f"{place.device} {_line(place)}"
 
 
-def _line(place: Place) -> str:
+def _line(place: LineOnDevice) -> str:
     return place_of(place.function.filename, place.record.line, place.label)
 
 
 # ---- saved for backward ----
 
 
-def _saved_by_device(found: Sequence[Place]) -> Iterator[Section]:
+def _saved_by_device(found: Sequence[LineOnDevice]) -> Iterator[Section]:
     for device in dict.fromkeys(place.device for place in found):
         kept = [(place, place.record.saved[device]) for place in found if _has_saved(place, device)]
         if kept:
             yield _saved_section(device, sorted(kept, key=lambda pair: _weight(pair[1]), reverse=True))
 
 
-def _nothing_saved(records: Iterable[Records], found: Sequence[Place]) -> list[Section]:
+def _nothing_saved(records: Iterable[Records], found: Sequence[LineOnDevice]) -> list[Section]:
     """Where it was counted and lines ran, that there is no row has a reason."""
     counted = any(one.saved and SAVED_UNSEEN not in one.notes for one in records)
     ran = any(place.record.hits for place in found)
     return [Section("Saved for backward: nothing", (), (), (NOTHING_SAVED,))] if counted and ran else []
 
 
-def _has_saved(place: Place, device: str) -> bool:
+def _has_saved(place: LineOnDevice, device: str) -> bool:
     return place.device == device and device in place.record.saved
 
 
@@ -112,7 +118,7 @@ _SAVED_COLUMNS = {
 }
 
 
-def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
+def _saved_section(device: str, kept: Sequence[tuple[LineOnDevice, Saved]]) -> Section:
     used = {name: field for name, field in _SAVED_COLUMNS.items() if any(getattr(s, field) for _, s in kept)}
     rows = [_saved_row(place, saved, used.values()) for place, saved in kept[:MOST_SAVED]]
     left = f"{len(kept) - MOST_SAVED} more lines: to_dataframe(kind='saved') has them all"
@@ -123,12 +129,13 @@ def _saved_section(device: str, kept: Sequence[tuple[Place, Saved]]) -> Section:
 
 
 _SAVED_NOTES = {
-    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, instead of being kept",
+    "hooks": "hooks: given to saved-tensor hooks (checkpoint, save_on_cpu) in one outermost call, "
+    "instead of being kept",
     "in backward": "in backward: the most that was saved again at one time while backward ran (checkpoint)",
 }
 
 
-def _saved_row(place: Place, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
+def _saved_row(place: LineOnDevice, saved: Saved, fields: Iterable[str]) -> tuple[str, ...]:
     sizes = (readable_size(value) if (value := getattr(saved, field)) else "" for field in fields)
     return (*sizes, _line(place), clean_code(place.code).strip())
 

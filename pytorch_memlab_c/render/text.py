@@ -86,7 +86,7 @@ def render_text(tables: Sequence[Table], notes: Iterable[str] = (), holders: str
 
 
 def write_text(stream: TextIO, text: str) -> None:
-    """Write to ``stream``; what its encoding cannot hold is written as ``\\xe9``, ``\\u4e2d``."""
+    r"""Write to ``stream``; what its encoding cannot hold is written as ``\xe9``, ``\u4e2d``."""
     try:
         stream.write(text)
     except UnicodeEncodeError:

@@ -28,8 +28,9 @@ def _prepare_torch(torch: Any, runtime: ctypes.CDLL) -> None:
     """The part that needs torch: binds what is loaded to the simulation, and leaves out what it does not simulate."""
     interpose(runtime)
     torch.backends.cudnn.enabled = False
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    # A profiler that is already at work had hooks in the places that were just rewritten.
+    if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):  # since PyTorch 2.3
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    # A profiler that is already active had its own pointers where these were just written.
     if following.is_following():
         following.prepare(again=True)
 
@@ -42,7 +43,8 @@ def _visible_devices(torch: Any) -> int | None:
     except (OSError, AttributeError):
         return None
     count.restype = ctypes.c_int8
-    return count()
+    seen: int = count()
+    return seen
 
 
 def _take_over(torch: Any, runtime: ctypes.CDLL) -> None:
@@ -68,26 +70,29 @@ def enable(
 ) -> None:
     """Simulate CUDA devices in this process; before CUDA is first used, before or after ``import torch``.
 
-    :param preset: the name of a card, see :func:`presets`.
-    :param count: how many devices of that kind, 1 to 8.
-    :param memory: instead of a preset, each device's memory: ``"24 GB"``, ``"512 MB"`` (GB is 2**30 bytes, as is GiB),
-        or a number of bytes.
-    :param capability: with `memory`, the compute capability, ``(8, 0)`` by default. PyTorch chooses by it, among other
-        things, the size of its cuBLAS workspace.
-
     There is no way back: the process keeps the simulated devices until it ends. The same call again does nothing.
 
-    :raises ValueError: an unknown preset, a `count`, `memory` or `capability` that is none.
-    :raises SimulationUnavailable: (a RuntimeError) not Linux, PyTorch missing or without CUDA, libraries missing.
-    :raises RuntimeError: CUDA is in use in this process already, or other devices were enabled before.
+    Args:
+        preset: the name of a card, see `presets`.
+        count: how many devices of that kind, 1 to 8.
+        memory: instead of a preset, each device's memory: ``"24 GB"``, ``"512 MB"`` (GB is 2**30 bytes, as is GiB), or
+            a number of bytes.
+        capability: with `memory`, the compute capability, ``(8, 0)`` by default. PyTorch chooses by it, among other
+            things, the size of its cuBLAS workspace.
+
+    Raises:
+        ValueError: an unknown preset, or a `count`, `memory` or `capability` that is none.
+        SimulationUnavailable: (a RuntimeError) not Linux, PyTorch missing or without CUDA, libraries missing.
+        RuntimeError: CUDA is in use in this process already, or other devices were enabled before.
     """
     _enable(devices_asked_for(preset, count, memory, capability))
 
 
 def enable_named(text: str) -> None:
-    """As :func:`enable`, from what the environment variable takes, and set there too: for child processes.
+    """As `enable`, from what the environment variable takes, and set there too: for child processes.
 
-    :raises ValueError: it is not ``GPU[:COUNT]``; other errors as :func:`enable`.
+    Raises:
+        ValueError: it is not ``GPU[:COUNT]``; other errors as `enable`.
     """
     _enable(parse_environment(text))
     os.environ[ENVIRONMENT_VARIABLE] = text
@@ -119,7 +124,7 @@ def enable_from_environment(text: str) -> None:
     """What the start-up hook calls when torch is about to be imported (startup/ in native/simcuda).
 
     A wrong value stops the program, since it would run on something else than was asked for. Where there can be no
-    simulated GPU at all, one line says so and the program goes on without it.
+    simulated GPU at all, one line says so and the program runs without it.
     """
     try:
         _enable(parse_environment(text))

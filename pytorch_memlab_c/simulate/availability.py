@@ -29,11 +29,13 @@ def cuda_version_of_build() -> str | None:
 
 
 def check_platform() -> None:
+    """Raise `SimulationUnavailable` on a system that cannot simulate."""
     if not sys.platform.startswith("linux"):
         raise SimulationUnavailable(f"the simulated GPU needs Linux; this is {sys.platform}")
 
 
 def check_build(version: str | None) -> None:
+    """Raise `SimulationUnavailable` for a build of PyTorch without CUDA, or for a CUDA that is not known."""
     if version is None:
         raise SimulationUnavailable(
             "this PyTorch is a CPU-only build: the simulated GPU needs the CUDA build of PyTorch "

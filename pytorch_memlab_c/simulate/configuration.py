@@ -14,6 +14,8 @@ MAX_DEVICES = 8
 
 @dataclass(frozen=True)
 class Configuration:
+    """The devices to simulate."""
+
     model: GpuModel
     count: int
 
@@ -54,6 +56,11 @@ def _find_preset(preset: str) -> GpuModel:
 
 
 def custom_model(memory: str | int, capability: Sequence[int] | None) -> GpuModel:
+    """A model of so much memory; the compute capability is (8, 0) if None.
+
+    Raises:
+        ValueError: it is no memory of a device, or no compute capability.
+    """
     size = parse_memory(memory)
     name = f"Simulated GPU {size / GIB:g} GB" if size >= GIB else f"Simulated GPU {size / MIB:g} MB"
     return GpuModel(name, size, _check_capability(capability or (8, 0)), 100, 40 * MIB, 384)
@@ -62,6 +69,11 @@ def custom_model(memory: str | int, capability: Sequence[int] | None) -> GpuMode
 def devices_asked_for(
     preset: str | None, count: int, memory: str | int | None, capability: Sequence[int] | None
 ) -> Configuration:
+    """The devices that `enable` was asked for.
+
+    Raises:
+        ValueError: an unknown preset, or a `count`, `memory` or `capability` that is none.
+    """
     if type(count) is not int or not 1 <= count <= MAX_DEVICES:
         raise ValueError(f"count={count!r}: the number of devices is from 1 to {MAX_DEVICES}")
     if preset is not None and (memory is not None or capability is not None):

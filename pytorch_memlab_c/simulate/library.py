@@ -77,5 +77,10 @@ def load_runtime(configuration: Configuration) -> ctypes.CDLL:
 
 
 def interpose(runtime: ctypes.CDLL) -> None:
+    """Bind PyTorch's CUDA calls to the simulation.
+
+    Raises:
+        RuntimeError: the system refuses the change.
+    """
     if runtime.pml_simcuda_interpose() < 0:
         raise RuntimeError("the simulated GPU cannot take the place of the CUDA runtime: the system refuses the change")

@@ -64,5 +64,5 @@ PRESETS: dict[str, GpuModel] = {
 
 
 def presets() -> dict[str, GpuModel]:
-    """The names that :func:`enable` takes, and what each stands for."""
+    """The names that `enable` takes, and the card of each."""
     return dict(PRESETS)

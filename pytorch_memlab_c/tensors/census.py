@@ -16,7 +16,7 @@ from .._native import Storage
 from . import graph
 from .reading import address_reader, components, is_tensor, script_tensors, tangents
 
-#: Tensors that are asked together: so many that the asking costs little, so few that they stay in the processor's cache.
+#: Tensors that are asked together: so many that asking costs little, so few that they stay in the processor's cache.
 _AT_ONCE = 500
 
 
@@ -32,8 +32,11 @@ class _StoragesByDevice(dict[Any, list[Storage]]):
 
 
 class Census:
-    """The live tensors. `labels`: (whose, what) of tensors that are part of another (`.grad`, `.values`) or of a graph.
-    `kinds`: the types of those others. `saved`: what autograd alone holds. All by the tensors' identities."""
+    """The live tensors.
+
+    `labels`: (whose, what) of tensors that are part of another (`.grad`, `.values`) or of a graph. `kinds`: the types
+    of those others. `saved`: what autograd alone holds. All by the tensors' identities.
+    """
 
     def __init__(self, torch: Any) -> None:
         self.storages: dict[int, Storage] = {}
@@ -104,7 +107,7 @@ class Census:
         self._parts += ((tensor, ".grad", gradient) for tensor, gradient in gradients)
 
     def _enter_unbacked(self, tensor: Any) -> None:
-        """A size without memory is that of a tensor which stands for others, if it is not on the device for such."""
+        """A size without memory belongs to a placeholder for other tensors, unless it is on the meta device."""
         storage = self._torch._C.TensorBase.untyped_storage(tensor)
         if self._torch._C.StorageBase.device.__get__(storage).type != "meta":
             self._add_components(tensor)
@@ -204,8 +207,10 @@ def _references(tensor: Any) -> int:
 
 @functools.cache
 def _references_when_alone(torch: Any) -> int:
-    """What `_references` gives for a tensor of the census that only C++ holds besides: versions of PyTorch differ in who
-    owns the Python object. A view's base, without memory, stands for it."""
+    """What `_references` gives for a tensor of the census that only C++ holds besides.
+
+    Versions of PyTorch differ in who owns the Python object. A view's base, without memory, is the sample.
+    """
     view = torch.empty(0, device="meta").view(-1)
     walked = [view._base]
     listed = [walked[0]]

@@ -1,7 +1,8 @@
 """What autograd graphs hold: the tensors saved for backward, found from live tensors along `grad_fn`.
 
-Only the saved data itself is read (`_raw_saved_*`, `.data`): nothing is unpacked, so no hook runs, no version is checked,
-and a graph that was freed simply has nothing. Not while a backward pass runs on any thread: that frees what is read here.
+Only the saved data itself is read (`_raw_saved_*`, `.data`): nothing is unpacked, so no hook runs, no version is
+checked, and a graph that was freed simply has nothing. Not while a backward pass runs on any thread: that frees what is
+read here.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ Fields = dict[int, tuple[str, ...]]
 
 
 def saved_tensors(roots: Iterable[Any]) -> Iterator[tuple[str, Any, str]]:
-    """(name, holder, field) of all that the graphs of these nodes keep, for `saved_data(holder, field)`. Names are
-    `MulBackward0.saved_other`, ..., and `AccumulateGrad.variable` for leaves."""
+    """(name, holder, field) of all that the graphs of these nodes keep, for `saved_data(holder, field)`.
+
+    Names are `MulBackward0.saved_other`, ..., and `AccumulateGrad.variable` for leaves.
+    """
     fields: Fields = {}
     for node in _nodes(roots):
         for field, holder, attribute in saved_in(node, fields):
@@ -25,8 +28,10 @@ def saved_tensors(roots: Iterable[Any]) -> Iterator[tuple[str, Any, str]]:
 
 
 def saved_in(node: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
-    """(field, holder, attribute) of all that one node keeps, for `saved_data(holder, attribute)`. `fields` is what is known
-    of each kind of node so far."""
+    """(field, holder, attribute) of all that one node keeps, for `saved_data(holder, attribute)`.
+
+    `fields` is what is known of each kind of node so far.
+    """
     kind = type(node)
     if id(kind) not in fields:
         fields[id(kind)] = _saved_fields(kind)

@@ -37,12 +37,15 @@ def quietly(torch: Any) -> Iterator[None]:
 
 
 def is_tensor(torch: Any, value: object) -> bool:
+    """Whether it is a tensor, by its type alone."""
     return issubclass(type(value), torch._C.TensorBase)
 
 
 def address_reader(torch: Any) -> Callable[[Any], int]:
-    """A function that tells where a tensor's storage begins: 0 if it has no memory. It does not copy a storage that is
-    shared until it is written to, where this version of PyTorch can."""
+    """A function that returns where a tensor's storage begins: 0 if it has no memory.
+
+    It does not copy a storage that is shared until it is written to, where this version of PyTorch can.
+    """
     if hasattr(torch._C, "_data_address"):
         read: Callable[[Any], int] = torch._C._data_address
         return read
@@ -92,7 +95,7 @@ def _call_each(base: Any, tensor: Any, methods: tuple[str, ...]) -> list[Compone
 
 
 def _wrapped(torch: Any, tensor: Any) -> list[Component]:
-    """What a functional tensor, or one inside `torch.func` transforms, stands for."""
+    """The tensor inside a functional tensor, or inside one of a `torch.func` transform."""
     functorch = getattr(torch._C, "_functorch", None)
     inner = None
     if _tried(torch._is_functional_tensor, tensor):

@@ -40,7 +40,7 @@ static inline void end(int r, struct pml_frame_stack *stack)
 
 static inline void forget_figures(int r, struct pml_frame_stack *stack)
 {
-    recorder[r].started = ++pml_recorders_starts;
+    recorder[r].started = pml_moment_next();
     pml_picture_recording_clear(taken[r]);
     pml_codes_regroup();
     recount(stack);

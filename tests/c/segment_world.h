@@ -4,6 +4,7 @@
 #ifndef PML_SEGMENT_WORLD_H
 #define PML_SEGMENT_WORLD_H
 
+#include "base/moment.h"
 #include "check.h"
 #include "fresh.h"
 #include "holders/ledger.h"
@@ -63,7 +64,7 @@ static inline void start(int r)
 {
     synchronise(recorder[r].stat_columns != 0);
     recorder[r].recording = true;
-    recorder[r].started = ++pml_recorders_starts;
+    recorder[r].started = pml_moment_next();
 }
 
 static inline void stop(int r, struct pml_frame_stack *stacks, int count)

@@ -275,12 +275,12 @@ static void clearing_leaves_an_empty_table(void)
     pml_line_table_hit(table, 12);
     segment(table, 12, 1, 0, 5, 5);
     table->line[2].sampled = 3;
-    table->line[2].stat_moment = 4;
+    table->line[2].stat_ticks = 4;
     pml_line_table_clear(table);
     CHECK_INT(table->line[2].hits, 0);
     CHECK_INT(table->line[2].charged, 0);
     CHECK_INT(table->line[2].sampled, 0);
-    CHECK_INT(table->line[2].stat_moment, 0);
+    CHECK_INT(table->line[2].stat_ticks, 0);
     CHECK_POINTER(pml_line_table_stats(table, 12, 2), NULL);
     segment(table, 12, 1, 0, 5, 5);
     CHECK_INT(pml_line_table_stats(table, 12, 2)->runs, 1);

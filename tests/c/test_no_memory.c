@@ -485,7 +485,7 @@ static int64_t save_blocks(struct pml_recorder *recorder, struct pml_saved_table
     struct pml_subscriber sub = {.recorder = recorder, .saved = table};
     struct pml_subscriber *subs[] = {&sub};
     struct pml_code code = {.subscribers = 1, .subscriber = subs, .references = 100};
-    struct pml_frame frame = {.code = &code, .line = 3, .window.epoch = 1, .segment = 1};
+    struct pml_frame frame = {.code = &code, .line = 3, .window.call = 1, .segment = 1};
     struct pml_frame *frames[] = {&frame};
     struct pml_frame_stack stack = {.frame = frames, .depth = 1};
     pml_frame_stack_enter_thread(&stack);

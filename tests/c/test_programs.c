@@ -129,7 +129,7 @@ static void random_call(struct check_random *random, int s)
     struct pml_code *code = pml_codes_find(&key[c]);
     if (depth == DEPTH || !code || !pml_codes_recorded(code))
         return;
-    frame[s][depth] = (struct open_frame){.code = c, .line = line, .start = now, .opened = pml_recorders_starts};
+    frame[s][depth] = (struct open_frame){.code = c, .line = line, .start = now, .opened = pml_moment_now()};
     call(&stack[s], &id[s * DEPTH + depth], c, line);
 }
 
@@ -138,7 +138,7 @@ static void random_line(struct check_random *random, int s)
     int depth = stack[s].depth - 1, line = random_below(random, LINES + 1);
     give(s, depth, -1);
     struct open_frame *f = &frame[s][depth];
-    *f = (struct open_frame){.code = f->code, .line = line, .start = now, .opened = pml_recorders_starts};
+    *f = (struct open_frame){.code = f->code, .line = line, .start = now, .opened = pml_moment_now()};
     line_event(&stack[s], line);
     for (int r = 0; r < RECORDERS; r++)
         if (gets(r, f) && line < LINES)

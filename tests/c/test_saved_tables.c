@@ -21,7 +21,7 @@ static void begin(void)
     fresh(false);
     asked = 0;
     answer = false;
-    pml_saved_tables_is_parameter = is_parameter;
+    pml_saved_tables_ask_with(is_parameter);
     pml_saved_tables_follow(true);
 }
 

@@ -329,12 +329,13 @@ def test_profile_every_after_a_signal_handler_raised_between_an_execution_and_it
         return f(i - 1) if i else 0
 
     printer = decorators._printers[-1]
-    hooks = []
-    printer.enter(hooks)
-    _native.pop_hook(hooks)
-    assert hooks == [] and sys.gettrace() is None
+    entries = []
+    printer.enter(entries)
+    assert len(entries) == 1 and sys.gettrace() is not None
+    del entries[:]
+    assert sys.gettrace() is None
     assert [f(2), f(1)] == [0, 0]
-    assert titles(capsys.readouterr().out) == [f.__qualname__] * 2
+    assert titles(capsys.readouterr().out) == [f.__qualname__] * 3  # the interrupted one is counted by the next
 
 
 def test_profile_every_where_printing_calls_the_profiled_function(tmp_path):
@@ -575,17 +576,18 @@ def test_the_same_function_shown_in_two_ways_has_two_profilers():
     assert len(decorators._profilers) == before + 3
 
 
-def test_the_hook_is_pushed_to_a_list_and_popped_from_it():
-    before, hooks = sys.gettrace(), []
-    _native.push_hook(hooks)
-    during, (hook,) = sys.gettrace(), hooks
-    _native.pop_hook(hooks)
-    assert during is hook is not None and hooks == []
+def test_the_hook_is_installed_as_long_as_an_entry_lives():
+    before, entries = sys.gettrace(), []
+    _native.enter(entries)
+    _native.enter(entries)
+    hook = sys.gettrace()
+    assert type(hook).__name__ == "Hook" and [type(entry).__name__ for entry in entries] == ["Entry", "Entry"]
+    del entries[0]
+    assert sys.gettrace() is hook
+    del entries[:]
     assert sys.gettrace() is before
-    _native.pop_hook(hooks)  # a call that was interrupted before it had entered
-    assert sys.gettrace() is before and hooks == []
     with pytest.raises(TypeError):
-        _native.push_hook(())
+        _native.enter(())
 
 
 @pytest.mark.parametrize("shape", ["no arguments", "positional", "keyword only", "star", "double", "all"])

@@ -19,6 +19,7 @@ NATIVE = ROOT / "native"
 #: From the lowest to the highest. A folder uses those before it; "" is native/ itself.
 LAYERS = [
     "base",
+    "snapshot",
     "elf",
     "meter",
     "lines",
@@ -44,7 +45,7 @@ COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 PYTHON = re.compile(r"#include\s*(<Python\.h>|\"cpython/)")
 DEFINITION = re.compile(
-    r"^(?!static\b|extern\b|typedef\b|struct \w+ \{|enum |#|\s|\})"  # of functions, and of variables
+    r"^(?!static\b|extern\b|typedef\b|struct \w+ \{|enum \w* ?\{|#|\s|\})"  # of functions, and of variables
     r"[^\n;{}=]*?\b(pml_\w+)(?=\s*[(\[=;])[^;{]*?[{;=]",
     re.M,
 )
@@ -131,6 +132,7 @@ def test_every_function_that_is_called_belongs_to_a_unit(units: dict[str, Unit])
     unknown = {name for unit in units.values() for name in unit.names} - defined
     text = "".join(path.read_text(encoding="utf-8") for path in sources())
     typedefs = set(re.findall(r"^typedef [^;]*?\b(pml_\w+)\(", text, re.M))
+    typedefs |= set(re.findall(r"^typedef [^;{]*?\b(pml_\w+);", text, re.M))
     pointers = set(re.findall(r"\(\*(pml_\w+)\)\(", text))
     sections = {"pml_read_mostly", "pml_written_often"}
     assert unknown - typedefs - pointers - sections == set()

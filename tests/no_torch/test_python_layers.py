@@ -19,12 +19,12 @@ LAYERS = (
     ("tensors",),
     ("engine",),
     ("simulate",),
-    ("line_profiler", "mem_reporter", "courtesy", "process"),
+    ("line_profiler", "mem_reporter", "courtesy", "process", "snapshot"),
     ("cli", "pytest_plugin", "magics"),
     ("",),  # the package itself, and modules that re-export a name under its public path
 )
 #: Folders that never import PyTorch, not even in a function.
-WITHOUT_TORCH = ("data", "render", "tensors", "engine", "simulate", "cli", "magics")
+WITHOUT_TORCH = ("data", "render", "tensors", "engine", "simulate", "snapshot", "cli", "magics")
 Sources = Mapping[str, str]
 
 

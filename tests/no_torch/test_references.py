@@ -120,9 +120,10 @@ def in_thread():
     thread = threading.Thread(target=decorated, args=(1,))
     thread.start(); thread.join()
 
-hook_type = type(_native.enter())
-_native.leave(_native.enter())
-WATCHED = [f, f.__code__, generator.__code__, raises.__code__, Model.forward, Model, _native.Tracer, hook_type,
+entries = []
+_native.enter(entries)
+hook_type, entry_type = type(sys.gettrace()), type(entries.pop())
+WATCHED = [f, f.__code__, generator.__code__, raises.__code__, Model.forward, Model, _native.Tracer, hook_type, entry_type,
            kept, kept._tracer, None.__class__, decorators._nothing, KeyError]
 
 def counts():
