@@ -1,7 +1,7 @@
 """Source lines of functions that IPython's `%autoreload` has put in place of those of an edited module.
 
-It compiles each function that has changed by itself, from the text that `ast.unparse` gives, so that its lines count from
-1 and comments are gone. That text is made again from the file, and taken if it compiles to the very code that runs.
+It compiles each function that has changed by itself, from the text that `ast.unparse` gives, so that its lines count
+from 1 and comments are gone. That text is made again from the file, and taken if it compiles to the very code that runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def reloaded_lines(code: CodeType, file_lines: Sequence[str]) -> list[str] | None:
-    """The text that autoreload compiled `code` from, all its lines; None if it did not, or the file has changed again."""
+    """The text that autoreload compiled `code` from; None if it did not, or the file has changed again."""
     if _EXTENSION not in sys.modules:
         return None
     try:
@@ -45,8 +45,9 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _compiled(text: str) -> Iterator[CodeType]:
-    """As autoreload compiles what is new in a module, where its own future import counts; what has changed; and that
-    without its decorators.
+    """As autoreload compiles it.
+
+    What is new in a module, where its own future import counts; what has changed; and that without its decorators.
     """
     tree = ast.parse(text)
     for flags in (annotations.compiler_flag, 0):

@@ -25,6 +25,7 @@ class Gathered(NamedTuple):
     columns: tuple[str, ...] | None
 
     def tables(self) -> list[Table]:
+        """One for each function."""
         return build_tables(self.records, columns=self.columns)
 
 

@@ -133,6 +133,10 @@ class LineProfiler(_native.Switch):
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
         return shown and self._saved == (saved or asks_for_saved(columns)) and codes <= self._names.keys()
 
+    def settings(self) -> tuple[tuple[str, ...] | None, str | None, bool]:
+        """Columns, device and whether it counts what autograd saves; plain values."""
+        return self._columns, self._device, self._saved
+
     def _before_enable(self) -> _native.Tracer:
         """What `enable` does first; the rest, and all of `disable`, is in C: no signal handler can raise in between."""
         following.prepare()

@@ -1,7 +1,7 @@
 """Names of tensors that no model and no optimizer names: by the variables that hold them, a few steps away.
 
-Looked at are the local variables of all frames that run, those of modules, of suspended generators, and of tracebacks;
-then what is in containers and attributes there. Nothing of the program's runs: no `repr`, no attribute lookup, no method
+Looked at are the local variables of all frames that run, those of modules, of suspended generators and of
+tracebacks; then what is in containers and attributes there. Nothing of the program's runs: no `repr`, no attribute lookup, no method
 of a class of its own. What is looked at is limited, so that a large heap costs no more than a small one.
 """
 
@@ -111,8 +111,10 @@ def _function(code: CodeType) -> str:
 
 
 def _locals(frame: FrameType, prefix: str) -> list[Step]:
-    """The local variables. Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it
-    is emptied again, unless the program has that dict, too.
+    """The local variables.
+
+    Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it is emptied again, unless
+    the program has that dict, too.
     """
     shown: Any = frame.f_locals
     found = [(prefix + name, value) for name, value in shown.items()]

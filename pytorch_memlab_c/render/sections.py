@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 #: Lines shown of what autograd kept; the DataFrame has them all.
 MOST_SAVED = 20
-NOTHING_SAVED = "autograd kept no tensor of the lines that ran: nothing in them required grad, or gradients were off (torch.no_grad)"
+NOTHING_SAVED = (
+    "autograd kept no tensor of the lines that ran: nothing in them required grad, or gradients were off "
+    "(torch.no_grad)"
+)
 
 
 class Section(NamedTuple):
