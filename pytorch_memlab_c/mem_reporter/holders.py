@@ -1,8 +1,8 @@
 """Names of tensors that no model and no optimizer names: by the variables that hold them, a few steps away.
 
-Looked at are the local variables of all frames that run, those of modules, of suspended generators and of
-tracebacks; then what is in containers and attributes there. Nothing of the program's runs: no `repr`, no attribute lookup, no method
-of a class of its own. What is looked at is limited, so that a large heap costs no more than a small one.
+Looked at are the local variables of running frames, and the variables of modules, suspended generators and tracebacks;
+then what is in containers and attributes there. None of the program's code runs: no `repr`, no attribute lookup, no
+method of its classes. The number of objects looked at is limited, so that a large heap costs no more than a small one.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def _function(code: CodeType) -> str:
 def _locals(frame: FrameType, prefix: str) -> list[Step]:
     """The local variables.
 
-    Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it is emptied again, unless
-    the program has that dict, too.
+    Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it is emptied again,
+    unless the program has that dict, too.
     """
     shown: Any = frame.f_locals
     found = [(prefix + name, value) for name, value in shown.items()]
