@@ -1,7 +1,7 @@
 """Source lines of functions that IPython's `%autoreload` has put in place of those of an edited module.
 
-It compiles each function that has changed by itself, from the text that `ast.unparse` gives: its lines count from 1, and
-comments are gone. That text is made again from the file, and taken if it compiles to the very code that runs.
+It compiles each function that has changed by itself, from the text that `ast.unparse` gives: its lines count from 1
+and comments are gone. That text is made again from the file, and taken if it compiles to the very code that runs.
 """
 
 from __future__ import annotations

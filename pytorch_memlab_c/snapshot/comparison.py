@@ -11,8 +11,7 @@ from .report_types import DeviceReport, SnapshotReport
 
 class Row(NamedTuple):
     """A line of one device in several snapshots: ``peak`` and ``at_peak`` (when the device's peak is reached), each with
-    a value a snapshot; 0 where it held nothing.
-    """
+    a value a snapshot; 0 where it held nothing."""
 
     device: str
     place: Place

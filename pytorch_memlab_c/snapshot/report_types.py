@@ -94,8 +94,7 @@ class Pinned(NamedTuple):
 @dataclass(frozen=True)
 class Reserve:
     """What is reserved and not allocated at a moment. ``expandable``: what would be reserved with expandable segments,
-    or None where they are in use.
-    """
+    or None where they are in use."""
 
     kind: str
     number: int

@@ -195,16 +195,14 @@ class Snapshot:
     def to_dataframe(self, **options: Any) -> pandas.DataFrame:
         """One row a line and device: ``peak``, ``live``, ``allocated`` and ``before`` in bytes, ``at_peak`` (what it
         holds when the device's peak is reached), ``times``, ``live_blocks``, ``median_life``, ``growth``; options as for
-        `report`.
-        """
+        `report`."""
         from .frame import lines_frame
 
         return lines_frame(self.report(("peak",), **options))
 
     def allocations_dataframe(self, device: str | None = None, **options: Any) -> pandas.DataFrame:
         """One row an allocation: ``address``, ``size`` of its block, ``requested``, the events that made, released and
-        freed it (0: before the recording; missing: not in it), times in seconds, line, stream and pool.
-        """
+        freed it (0: before the recording; missing: not in it), times in seconds, line, stream and pool."""
         from .frame import allocations_frame
 
         return allocations_frame(self.devices, self.places(**options), device)
