@@ -58,10 +58,11 @@ wheel: ## build sdist and manylinux wheel into build/wheel/dist, and try each in
 	sh tests/wheel/run.sh "$(PYTHON)" build/wheel
 
 bench: install ## what a line, a measured workload and a memory report cost, beside pytorch_memlab and torchscan
-	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 calmsize torchscan==0.2.0
+	$(py) -m pip install --quiet --disable-pip-version-check --no-deps pytorch_memlab==0.3.2 calmsize torchscan==0.2.0 ptmem==0.1.2
 	$(py) benchmarks/line_overhead.py
 	$(py) benchmarks/workload_overhead.py
 	$(py) benchmarks/reporter.py
+	$(py) benchmarks/snapshot.py --sizes 100
 
 lint: install ## ruff, mypy, clang-format, and the rules for C files
 	$(py) -m ruff check .

@@ -1,8 +1,9 @@
 """What reading a memory snapshot costs: the whole report here, beside `pickle.load`, PyTorch's viewer, and ptmem.
 
-Files of about 100 MB and 1 GB are made first: events as PyTorch records them, with stacks of 20 to 40 frames that Python's
-pickler writes once. Each reader runs in a process of its own; figures are processor seconds (user and system) and the
-highest resident memory. A reader that takes more than half of the machine's memory fails. Usage: snapshot.py [--sizes 100,1000] [--keep FOLDER]
+Files of about 100 MB and 1 GB are made first: events as PyTorch records them, with stacks of 20 to 40 frames that
+Python's pickler writes once. Each reader runs in a process of its own; figures are processor seconds (user and system)
+and the highest resident memory. A reader that takes more than half of the machine's memory fails.
+Usage: snapshot.py [--sizes 100,1000] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def stacks(count: int) -> list[tuple[tuple[str, str, int], ...]]:
 
 
 def events(count: int) -> Iterator[tuple[str, int, int, int]]:
-    """Action, address, size and stack: training steps whose activations go in reverse, and a line that keeps a little."""
+    """Action, address, size and stack: training steps whose activations are freed in reverse."""
     chance = random.Random(2)
     base, done = 0x7F0000000000, 0
     shapes = [(512 * chance.randrange(1, 4000), chance.randrange(2000)) for _ in range(400)]

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <time.h>
 
-
 enum { TRIES = 100, SLEEP_NS = 50000 };
 
 void pml_lock_wait(struct pml_lock *lock)

@@ -12,7 +12,7 @@ enum pml_lock_rank {
     PML_RANK_PENDING,
     PML_RANK_OWNERS,
     PML_RANK_THREAD_LINE, /* the list of threads (thread_line.h) */
-    PML_RANK_BLOCKS, /* by shard (cpu_blocks.h) */
+    PML_RANK_BLOCKS,      /* by shard (cpu_blocks.h) */
 };
 
 /* Just before a lock is taken, and after it was given back. `number`: which of the locks of this rank. */

@@ -64,8 +64,7 @@ static void saved_event(int slot, const void *pointer, int64_t size)
         pml_saved_tables_freed(pointer);
 }
 
-static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved,
-                              struct pml_torch_device device)
+static void on_report(void *pointer, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device)
 {
     int slot = slot_of(device);
     if (slot > 0 && atomic_load_explicit(&following, memory_order_relaxed))

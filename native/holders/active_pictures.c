@@ -1,7 +1,6 @@
 /* The pictures that are being taken (see active_pictures.h). */
 #include "holders/active_pictures.h"
 
-
 struct pml_peak_picture *pml_active_pictures[PML_MAX_GROUPS];
 _Atomic uint64_t pml_active_pictures_bits;
 

@@ -25,8 +25,8 @@ static struct device devices[PML_MAX_DEVICES] = {
 
 static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
 static _Atomic bool following = true;
-static _Atomic int phase; /* enum pml_phase */
-static _Atomic(const void *) ender;       /* the thread whose function ends */
+static _Atomic int phase;           /* enum pml_phase */
+static _Atomic(const void *) ender; /* the thread whose function ends */
 static _Thread_local char this_thread;
 static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
 
@@ -119,7 +119,7 @@ static inline void update_owned_bit(int device)
 
 /* There is no room for the owner's block: nobody is charged instead; NULL where no block has an owner. */
 static struct pml_owner_bytes *make_ready(int device, const struct pml_owner *owner,
-                                                   struct pml_owner_bytes *owner_bytes)
+                                          struct pml_owner_bytes *owner_bytes)
 {
     struct pml_owned_blocks *blocks = &devices[device].blocks;
     bool owned = owner != &pml_owners_nobody;
@@ -224,8 +224,7 @@ static bool rises(uint64_t groups, int device, int64_t value)
 }
 
 /* Some value may be a new maximum: then the blocks of that moment are those of a picture. */
-static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count,
-                                      int64_t pending)
+static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending)
 {
     for (int i = 0; i < count; i++) {
         count_block(device, report[i].pointer, report[i].size, report[i].owner);
@@ -233,8 +232,8 @@ static void count_one_by_one(uint64_t groups, int device, const struct pml_repor
     }
 }
 
-static void count_together(uint64_t groups, int device, const struct pml_report *report, int count,
-                                   int64_t pending, int64_t highest)
+static void count_together(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending,
+                           int64_t highest)
 {
     for (int i = 0; i < count; i++)
         count_block(device, report[i].pointer, report[i].size, report[i].owner);

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-
 /* With live blocks only, in four to eight times the room that they need: memory follows them. */
 bool pml_owned_blocks_make_room(struct pml_owned_blocks *table)
 {

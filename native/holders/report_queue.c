@@ -41,7 +41,7 @@ __attribute__((noinline)) static void write_waiting_line(int device, struct pml_
 }
 
 bool pml_report_queue_add(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved,
-                                  bool owned)
+                          bool owned)
 {
     struct pml_report *report = next_slot(device);
     bool waits = false;
@@ -86,8 +86,7 @@ void pml_report_queue_open(int device)
     pml_report_queue_let_gate_go(device);
 }
 
-void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending,
-                                  struct pml_meter_events *sum)
+void pml_report_queue_sum(const struct pml_report *report, int count, int64_t pending, struct pml_meter_events *sum)
 {
     const struct pml_report *last = &report[count - 1];
     int64_t allocated = 0, reserved = 0, gross = 0, allocations = 0;

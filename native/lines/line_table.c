@@ -148,7 +148,7 @@ static void set_apart(struct pml_line_table *table, int index, struct pml_line_s
 
 /* `charged`: before this segment. */
 static bool record_target(struct pml_line_table *table, int index, const struct pml_window *window, int target,
-                                   uint64_t charged)
+                          uint64_t charged)
 {
     static const struct pml_span no_span;
     struct pml_line_stats *stats = stats_at(table, PML_TARGET_SLOT, index);
@@ -219,8 +219,7 @@ static bool record_columns_slot(struct pml_line_table *table, int slot, int inde
     return true;
 }
 
-bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window,
-                                            int target)
+bool pml_line_table_record_columns(struct pml_line_table *table, int line, const struct pml_window *window, int target)
 {
     if (!pml_line_table_has(table, line) || table->stat_columns == 0)
         return true;

@@ -12,11 +12,11 @@
 
 struct pml_recorder {
     struct pml_recorder *next; /* of all recorders */
-    _Atomic bool recording; /* changed with the GIL, read from anywhere */
-    bool failed;         /* memory ran out: figures are incomplete */
-    bool interrupted;    /* another tracer replaced the hook */
-    uint64_t started;    /* `pml_moment` at the last start: later segments are recorded */
-    int64_t sample_runs; /* statistics are read for this many segments of a line */
+    _Atomic bool recording;    /* changed with the GIL, read from anywhere */
+    bool failed;               /* memory ran out: figures are incomplete */
+    bool interrupted;          /* another tracer replaced the hook */
+    uint64_t started;          /* `pml_moment` at the last start: later segments are recorded */
+    int64_t sample_runs;       /* statistics are read for this many segments of a line */
     int stat_columns;
     int *stat_column_ids;
     int saved_group;      /* what autograd saves is counted once in a group of profilers; 0: not counted */

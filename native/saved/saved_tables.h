@@ -34,7 +34,7 @@ struct pml_saved_figures {
     uint64_t run;
     int64_t run_now;
     int64_t run_max; /* activations of one run of the line */
-    uint64_t call; /* the outermost one in which `hooks_now` was given */
+    uint64_t call;   /* the outermost one in which `hooks_now` was given */
     int64_t hooks_now;
     int64_t hooks_max; /* given to saved-tensor hooks of the program, in one outermost call */
 };

@@ -11,21 +11,49 @@
 /* The keys of PyTorch's snapshots, then the values that are told apart. */
 #define PML_NAMES_KEYS(X) \
     X(ACTION, "action") \
-    X(ADDR, "addr") X(SIZE, "size") X(STREAM, "stream") X(TIME, "time_us") X(FRAMES, "frames") \
-        X(CONTEXT, "compile_context") X(METADATA, "user_metadata") X(POOL, "pool_id") X(DEVICE_FREE, "device_free") \
-            X(NAME, "name") X(FILENAME, "filename") X(LINE, "line") X(ADDRESS, "address") X(STATE, "state") \
-                X(REQUESTED, "requested_size") X(TOTAL, "total_size") X(ALLOCATED, "allocated_size") \
-                    X(ACTIVE, "active_size") X(DEVICE, "device") X(BLOCKS, "blocks") X(SEGMENT_TYPE, "segment_type") \
-                        X(SEGMENT_POOL, "segment_pool_id") X(EXPANDABLE, "is_expandable") X(HISTORY, "history") \
-                            X(VERSION, "version")
+    X(ADDR, "addr") \
+    X(SIZE, "size") \
+    X(STREAM, "stream") \
+    X(TIME, "time_us") \
+    X(FRAMES, "frames") \
+    X(CONTEXT, "compile_context") \
+    X(METADATA, "user_metadata") \
+    X(POOL, "pool_id") \
+    X(DEVICE_FREE, "device_free") \
+    X(NAME, "name") \
+    X(FILENAME, "filename") \
+    X(LINE, "line") \
+    X(ADDRESS, "address") \
+    X(STATE, "state") \
+    X(REQUESTED, "requested_size") \
+    X(TOTAL, "total_size") \
+    X(ALLOCATED, "allocated_size") \
+    X(ACTIVE, "active_size") \
+    X(DEVICE, "device") \
+    X(BLOCKS, "blocks") \
+    X(SEGMENT_TYPE, "segment_type") \
+    X(SEGMENT_POOL, "segment_pool_id") \
+    X(EXPANDABLE, "is_expandable") \
+    X(HISTORY, "history") \
+    X(VERSION, "version")
 #define PML_NAMES_VALUES(X) \
     X(V_ALLOC, "alloc") \
-    X(V_FREE_REQUESTED, "free_requested") X(V_FREE_COMPLETED, "free_completed") X(V_FREE, "free") \
-        X(V_SEGMENT_ALLOC, "segment_alloc") X(V_SEGMENT_FREE, "segment_free") X(V_SEGMENT_MAP, "segment_map") \
-            X(V_SEGMENT_UNMAP, "segment_unmap") X(V_SNAPSHOT, "snapshot") X(V_OOM, "oom") \
-                X(V_USER_DEFINED, "user_defined") X(V_ACTIVE, "active_allocated") X(V_PENDING, "active_pending_free") \
-                    X(V_AWAITING, "active_awaiting_free") X(V_INACTIVE, "inactive") X(V_LARGE, "large") \
-                        X(V_SMALL, "small")
+    X(V_FREE_REQUESTED, "free_requested") \
+    X(V_FREE_COMPLETED, "free_completed") \
+    X(V_FREE, "free") \
+    X(V_SEGMENT_ALLOC, "segment_alloc") \
+    X(V_SEGMENT_FREE, "segment_free") \
+    X(V_SEGMENT_MAP, "segment_map") \
+    X(V_SEGMENT_UNMAP, "segment_unmap") \
+    X(V_SNAPSHOT, "snapshot") \
+    X(V_OOM, "oom") \
+    X(V_USER_DEFINED, "user_defined") \
+    X(V_ACTIVE, "active_allocated") \
+    X(V_PENDING, "active_pending_free") \
+    X(V_AWAITING, "active_awaiting_free") \
+    X(V_INACTIVE, "inactive") \
+    X(V_LARGE, "large") \
+    X(V_SMALL, "small")
 
 #define PML_NAMES_ENUM(name, text) PML_NAME_##name,
 enum pml_name {

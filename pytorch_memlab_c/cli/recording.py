@@ -60,7 +60,7 @@ class Recording:
         tell(f"recording up to {self._entries:,} events a device: {most:,.0f} MB of memory when all are used")
 
     def _out_of_memory(self, device: int, asked: int, used: int, free: int) -> None:
-        """Called by PyTorch before it raises. The first one is written; the snapshot at the end has all that came later."""
+        """Called by PyTorch before it raises. The first one is written; the last snapshot has all that came later."""
         if self._failed or os.getpid() != self._home:
             return
         self._failed = True

@@ -20,6 +20,7 @@ _BEGINNINGS = (b"\x80", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 def snapshot(options: argparse.Namespace) -> int:
+    """The command: each file's report is printed, or one file's report is written."""
     paths = checked_paths(options.output, _SUFFIXES)
     if paths and len(options.files) > 1:
         raise UsageError("-o is for one file; `merge` shows several side by side")

@@ -1,4 +1,4 @@
-"""PyTorch's memory snapshots by line: what a job left behind (`torch.cuda.memory._dump_snapshot`), read and replayed."""
+"""PyTorch's memory snapshots by line: what `torch.cuda.memory._dump_snapshot` wrote, read and replayed."""
 
 from .errors import SnapshotError
 from .snapshot import Snapshot

@@ -10,8 +10,10 @@ from .report_types import DeviceReport, SnapshotReport
 
 
 class Row(NamedTuple):
-    """A line of one device in several snapshots: ``peak`` and ``at_peak`` (when the device's peak is reached), each with
-    a value a snapshot; 0 where it held nothing."""
+    """A line of one device in several snapshots; 0 where it held nothing.
+
+    ``peak``, ``at_peak`` (when the device's peak is reached) and ``live`` have a value for each snapshot.
+    """
 
     device: str
     place: Place
@@ -53,6 +55,7 @@ def rows_of(reports: Sequence[SnapshotReport]) -> list[Row]:
 
 
 def device_names(reports: Sequence[SnapshotReport]) -> list[str]:
+    """The devices that any of the snapshots has."""
     return list(dict.fromkeys(device.name for report in reports for device in report.devices))
 
 

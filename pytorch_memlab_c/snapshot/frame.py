@@ -103,4 +103,5 @@ def _seconds(memory: Any, values: numpy.ndarray) -> numpy.ndarray:
 
 def _of_places(places: Any, groups: numpy.ndarray, name: str) -> numpy.ndarray:
     values = numpy.array([getattr(place, name) or None for place in places.places], object)
-    return values[groups]
+    chosen: numpy.ndarray = values[groups]
+    return chosen

@@ -52,6 +52,7 @@ def _times_between(memory: DeviceMemory, places: Places) -> numpy.ndarray:
 
 def growth_of(lows: list[int], times: int, seconds: float | None) -> Growth | None:
     """Whether what a line keeps rises to the end, and does not slow down: as the line profiler judges its runs.
+
     ``times``: how often it allocates meanwhile; ``seconds``: of the whole recording.
 
     The first quarter may be unsteady: caches fill, the optimizer makes its state.

@@ -22,6 +22,8 @@ class Levels(NamedTuple):
 
 
 class Peak(NamedTuple):
+    """The levels at the first moment of the highest value."""
+
     levels: Levels
     moment: int
 
@@ -39,14 +41,17 @@ class DeviceMemory:
 
     @functools.cached_property
     def events(self) -> numpy.ndarray:
+        """The events: rows.EVENT."""
         return numpy.frombuffer(self._data.events(self._trace), rows.EVENT)
 
     @functools.cached_property
     def allocations(self) -> numpy.ndarray:
+        """The allocations: rows.ALLOCATION."""
         return numpy.frombuffer(self._data.allocations(self._trace), rows.ALLOCATION)
 
     @functools.cached_property
     def actions(self) -> numpy.ndarray:
+        """What each event is: an index into rows.ACTIONS."""
         return (self.events["packed"] >> rows.SETTING_BITS).astype("u1")
 
     @functools.cached_property
@@ -67,6 +72,7 @@ class DeviceMemory:
         return numpy.frombuffer(raw, rows.STRETCH)
 
     def levels_at(self, moment: int) -> Levels:
+        """The levels once so many events are done."""
         stretch = self.stretches(numpy.array([max(moment - 1, 0), moment]))[1 if moment else 0]
         return Levels(*(int(stretch[name]) for name in Levels._fields))
 

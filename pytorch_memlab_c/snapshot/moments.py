@@ -18,6 +18,8 @@ _CHOICES = 'peak, oom, end, a time ("12.5s"), an event ("#1200") or a part ("50%
 
 
 class Wanted(NamedTuple):
+    """A moment to report; of a failed allocation also what was asked for, and the stack that asked."""
+
     kind: str
     number: int
     asked: int = 0
@@ -58,13 +60,13 @@ def _find(memory: DeviceMemory, text: str) -> Iterator[Wanted]:
 
 
 def _number(memory: DeviceMemory, text: str) -> int:
-    last = memory.events_count
+    last: int = memory.events_count
     if match := re.fullmatch(r"#(\d+)", text):
         if int(match[1]) > last:
             raise ValueError(f"{text}: there are {last:,} events")
         return int(match[1])
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", text):
-        return min(last, round(last * float(match[1]) / 100))
+        return min(last, int(last * float(match[1]) / 100 + 0.5))
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)s", text):
         return _at_time(memory, float(match[1]))
     raise ValueError(f"{text!r} is no moment; give {_CHOICES}")

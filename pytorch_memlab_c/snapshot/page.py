@@ -1,4 +1,4 @@
-"""A report about a snapshot as one HTML page: works offline, drawn from a few thousand points, whatever the file's size."""
+"""A report about a snapshot as one HTML page: works offline, and is drawn from a few thousand points."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _ROWS = 300
 
 
 class Cell(NamedTuple):
+    """One value: its text, the number to sort by, the tooltip, and its bar in percent."""
+
     text: str
     value: float | None
     title: str = ""

@@ -1,4 +1,4 @@
-"""Which line of the user's code a stack stands for: the innermost frame outside of PyTorch and of installed packages."""
+"""Which line a stack stands for: the innermost frame outside of PyTorch and of installed packages."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class Places:
         self.places = [Place("before"), Place("no stack"), *(self.place_of_frame(frame) for frame in found)]
 
     def place_of_frame(self, frame: int) -> Place:
+        """The line of a frame."""
         row = self.frames[frame]
         return Place("line", self.names[row["file"]], int(row["line"]), self.names[row["function"]])
 

@@ -93,8 +93,10 @@ class Pinned(NamedTuple):
 
 @dataclass(frozen=True)
 class Reserve:
-    """What is reserved and not allocated at a moment. ``expandable``: what would be reserved with expandable segments,
-    or None where they are in use."""
+    """What is reserved and not allocated at a moment.
+
+    ``expandable``: what would be reserved with expandable segments; None where they are in use.
+    """
 
     kind: str
     number: int
@@ -122,6 +124,8 @@ class Timeline:
 
 @dataclass(frozen=True)
 class DeviceReport:
+    """All about one device."""
+
     name: str
     events: int
     seconds: float | None
@@ -138,6 +142,8 @@ class DeviceReport:
 
 @dataclass(frozen=True)
 class SnapshotReport:
+    """All about one file."""
+
     file: str
     frames: str
     skip: tuple[str, ...]

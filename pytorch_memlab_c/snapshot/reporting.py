@@ -56,13 +56,11 @@ def _device(memory: DeviceMemory, places: Places, at: tuple[str, ...], timeline:
 def _notes(memory: DeviceMemory, lines: tuple[LineFigures, ...]) -> list[str]:
     notes = []
     if not memory.events_count:
-        notes.append(
-            "no events were recorded: this is what there was when the snapshot was taken, not how it came about"
-        )
+        notes.append("no events were recorded: this is what there was when the snapshot was taken, no more")
     elif memory.start.active:
         notes.append(
-            f"{readable_size(memory.start.active)} were there before the recording, which began later than the program, "
-            "or lost its start (max_entries)"
+            f"{readable_size(memory.start.active)} were there before the recording, which began later than the "
+            "program, or lost its start (max_entries)"
         )
     if not memory.has_segments:
         notes.append("the file has no segments: what was allocated before the recording is not known")
@@ -71,13 +69,14 @@ def _notes(memory: DeviceMemory, lines: tuple[LineFigures, ...]) -> list[str]:
     end = memory.peaks["end"].levels
     if memory.has_segments and end != memory.in_file:
         notes.append(
-            f"the replay ends with {readable_size(end.active)} active and {readable_size(end.reserved)} reserved, the file's "
-            f"segments with {readable_size(memory.in_file.active)} and {readable_size(memory.in_file.reserved)}"
+            f"the replay ends with {readable_size(end.active)} active and {readable_size(end.reserved)} reserved, "
+            f"the file's segments with {readable_size(memory.in_file.active)} and "
+            f"{readable_size(memory.in_file.reserved)}"
         )
     if memory.unequal:
         notes.append(
-            f"the sizes of {memory.unequal:,} blocks are not what this version works out: the allocator, or its settings "
-            "during the recording, were others"
+            f"the sizes of {memory.unequal:,} blocks are not what this version works out: the allocator, or its "
+            "settings during the recording, were others"
         )
     if lines and all(line.place.kind != "line" for line in lines):
         notes.append("no stacks were recorded: sizes and segments alone")

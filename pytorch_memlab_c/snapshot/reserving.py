@@ -1,4 +1,4 @@
-"""Reserved and not allocated: where the free pieces are, what they are good for, and which blocks pin their segments."""
+"""Reserved and not allocated: where the free pieces are, and which blocks pin their segments."""
 
 from __future__ import annotations
 

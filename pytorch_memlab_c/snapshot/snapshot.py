@@ -193,16 +193,21 @@ class Snapshot:
         write_file(path, dumps(self.report(at, **options)))
 
     def to_dataframe(self, **options: Any) -> pandas.DataFrame:
-        """One row a line and device: ``peak``, ``live``, ``allocated`` and ``before`` in bytes, ``at_peak`` (what it
-        holds when the device's peak is reached), ``times``, ``live_blocks``, ``median_life``, ``growth``; options as for
-        `report`."""
+        """One row a line and device; options as for `report`.
+
+        ``peak``, ``at_peak`` (what it holds when the device's peak is reached), ``live``, ``allocated``, ``before`` and
+        ``growth`` are bytes; ``times`` and ``live_blocks`` numbers; ``median_life`` is in seconds.
+        """
         from .frame import lines_frame
 
         return lines_frame(self.report(("peak",), **options))
 
     def allocations_dataframe(self, device: str | None = None, **options: Any) -> pandas.DataFrame:
-        """One row an allocation: ``address``, ``size`` of its block, ``requested``, the events that made, released and
-        freed it (0: before the recording; missing: not in it), times in seconds, line, stream and pool."""
+        """One row an allocation; options as for `report`.
+
+        Its ``address``, the ``size`` of its block, the bytes ``requested``, the events that made, released and freed it
+        (0: before the recording; missing: not in it), times in seconds, line, stream and pool.
+        """
         from .frame import allocations_frame
 
         return allocations_frame(self.devices, self.places(**options), device)

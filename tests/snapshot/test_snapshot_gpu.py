@@ -229,6 +229,21 @@ def test_run_writes_one_beside_the_report_and_one_when_memory_runs_out(tmp_path:
     assert json.loads((tmp_path / "a.json").read_text())["tool"] == "pytorch_memlab_c"
 
 
+@gpu()
+def test_the_example_of_the_page_is_found_as_the_page_says(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    words = ["simulate", "--gpu", "a100-40gb", "--snapshot", "job.pickle", "-o", "a.json"]
+    example = str(root / "examples" / "leaky_training.py")
+    python(tmp_path, *words, example, command=["-W", "ignore", "-m", "pytorch_memlab_c"])
+    report = python(tmp_path, "snapshot", "job.oom.pickle", command=["-m", "pytorch_memlab_c"]).stdout
+    page = (root / "docs" / "snapshots.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if "leaky_training.py:" in line and " a second)" not in line]
+    assert len(shown) == 7
+    for line in shown:
+        assert line in report, line
+    assert "28.08G more (250.00M each time" in report and "28.08G more (250.00M each time" in page
+
+
 LLAMA = """
 import json, torch
 from pytorch_memlab_c import LineProfiler
