@@ -19,8 +19,8 @@ from .insides import Step, names_in
 
 #: Steps from a variable: `self.cache['k']` has two.
 _MOST_STEPS = 3
-#: Objects looked at.
-_MOST_OBJECTS = 200_000
+#: Objects looked at in each step, and those of one container among them.
+_MOST_OBJECTS, _MOST_OF_ONE = 200_000, 10_000
 
 _PACKAGE = __name__.partition(".")[0]
 _OURS = (_PACKAGE, "contextlib", "functools")
@@ -47,9 +47,10 @@ class _Search:
     def run(self) -> dict[int, str]:
         level = self._next(_variables())
         for _ in range(_MOST_STEPS):
-            if not level or self._is_over():
+            if not level or len(self._names) == len(self._wanted):
                 break
-            level = self._next(step for name, value in level for step in names_in(name, value, self._left))
+            self._left = _MOST_OBJECTS
+            level = self._next(step for name, value in level for step in names_in(name, value, _MOST_OF_ONE))
         return self._names
 
     def _is_over(self) -> bool:
