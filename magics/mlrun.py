@@ -101,6 +101,9 @@ class MlrunMagics(Magics):
         Columns: peak is the highest value while the line ran, with all that it called; net the bytes allocated at its
         end minus at its start, summed over its runs; hits how often it ran. The row of the first line (def, or
         %%mlrun) shows the values at entry. Profiling starts and ends with the code; nothing of it is kept.
+
+        To measure functions in all cells that call them, decorate them with @profile, and show what was gathered so far
+        with pytorch_memlab_c.print_stats().
         """
         __tracebackhide__ = True
         options = parse(self.mlrun.parser, line, cell)

@@ -46,6 +46,8 @@ static PyMethodDef methods[] = {
     {"saved_connect", pml_saved_figures_connect, METH_VARARGS,
      "saved_connect(samples, is_parameter_of) -> bool: see what autograd saves; samples: (tensor, storage, memory, "
      "bytes)."},
+    {"saved_learn_wrapper", pml_saved_figures_learn_wrapper, METH_VARARGS,
+     "saved_learn_wrapper(wrapper, inside) -> bool: know tensors of the wrapper's kind for the tensor inside."},
     {"saved_follow", pml_saved_figures_follow, METH_O, "Follow what autograd saves, or forget it."},
     {"saved_hooks_are_set", pml_saved_figures_hooks_are_set, METH_NOARGS,
      "Whether this thread has saved-tensor hooks set."},

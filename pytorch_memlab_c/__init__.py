@@ -7,7 +7,7 @@ from .courtesy import Courtesy, YieldedMemory
 from .data.version import __version__ as __version__
 from .engine.target_device import set_target_gpu
 from .line_profiler import LineProfiler
-from .line_profiler.decorators import clear_global_line_profiler, profile, profile_every
+from .line_profiler.decorators import clear_global_line_profiler, print_stats, profile, profile_every
 from .line_profiler.records import LineRecords
 from .magics import load_ipython_extension, unload_ipython_extension
 from .mem_reporter import MemReporter
@@ -25,6 +25,7 @@ __all__ = [
     "measure_peak_memory",
     "measure_peak_rss",
     "peak_memory",
+    "print_stats",
     "profile",
     "profile_every",
     "profile_workload",

@@ -22,6 +22,8 @@ struct pml_saved_sample {
 
 /* Find where things are; false unless all samples agree. */
 bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count);
+/* Learn from a tensor that stands for another one: both are Tensor._cdata. False if that one is not found in it. */
+bool pml_saved_events_learn_wrapper(const void *wrapper, const void *inside);
 /* Whether the calling thread has saved-tensor hooks set; for Python to compare with what it knows. */
 bool pml_saved_events_hooks_are_set(void);
 /* Lead the constructors through here; false if they are not found, or nothing was learnt. */

@@ -8,8 +8,11 @@
 #include <dlfcn.h>
 
 #include "elf/elf_got.h"
+#include "events/tensor_wrappers.h"
 #include "events/torch_abi.h"
 #include "saved/saved_tables.h"
+
+#define MOST_WRAPPERS 16 /* around one another; more are not looked into */
 
 /* All of these are found once, before anything is followed, and stay: threads read them without a lock. */
 static pml_torch_saved *original_saved;
@@ -57,6 +60,11 @@ bool pml_saved_events_learn(const struct pml_saved_sample *samples, int count)
     return all;
 }
 
+bool pml_saved_events_learn_wrapper(const void *wrapper, const void *inside)
+{
+    return pml_tensor_wrappers_learn(wrapper, inside);
+}
+
 /* ---- what is saved ---- */
 
 bool pml_saved_events_hooks_are_set(void)
@@ -73,11 +81,23 @@ static int slot_of(struct pml_torch_device device)
     return device.type == PML_TORCH_DEVICE_CUDA && slot > 0 && slot < PML_MAX_DEVICES ? slot : -1;
 }
 
-/* Tensors without memory of their own (undefined, sparse, meta, fake) have none to be kept. */
-static bool describe(const void *handle, struct pml_saved_tensor *tensor)
+/* The storage of a tensor or, where it stands for another one, of the innermost. NULL where there is none. */
+static const void *storage_of(const void *handle)
 {
     const void *impl = pml_torch_abi_tensor_impl(handle);
-    const void *storage = impl ? pml_torch_abi_word(impl, storage_at) : NULL;
+    for (int i = 0; impl && i < MOST_WRAPPERS; i++) {
+        const void *inside = pml_tensor_wrappers_inside(impl);
+        if (!inside)
+            return pml_torch_abi_word(impl, storage_at);
+        impl = pml_torch_abi_tensor_impl(inside);
+    }
+    return NULL;
+}
+
+/* Tensors without memory (undefined, sparse, meta, fake) have none to be kept. */
+static bool describe(const void *handle, struct pml_saved_tensor *tensor)
+{
+    const void *storage = storage_of(handle);
     if (!storage)
         return false;
     int slot = slot_of(pml_torch_abi_storage_device(storage, memory_at));

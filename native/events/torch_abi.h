@@ -88,6 +88,11 @@ typedef int pml_torch_graph_task(void);
 
 enum { PML_TORCH_WORDS_SEARCHED = 12 };
 
+/* Tensors inside torch.func are of classes of their own (at::functorch::TensorWrapper, BatchedTensorImpl,
+ * at::FunctionalTensorWrapper), whose first member is the tensor inside. It is looked for in samples, too, in this many
+ * words. Seen in 2.14.1: the 23rd. */
+enum { PML_TORCH_WRAPPER_WORDS_SEARCHED = 24 };
+
 static inline const void *pml_torch_abi_word(const void *object, size_t at)
 {
     return ((const void *const *)object)[at];

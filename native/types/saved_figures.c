@@ -119,6 +119,14 @@ PyObject *pml_saved_figures_connect(PyObject *module, PyObject *args)
     return PyBool_FromLong(done);
 }
 
+PyObject *pml_saved_figures_learn_wrapper(PyObject *module, PyObject *args)
+{
+    unsigned long long wrapper, inside;
+    if (!PyArg_ParseTuple(args, "KK:saved_learn_wrapper", &wrapper, &inside))
+        return NULL;
+    return PyBool_FromLong(pml_saved_events_learn_wrapper((void *)(uintptr_t)wrapper, (void *)(uintptr_t)inside));
+}
+
 PyObject *pml_saved_figures_hooks_are_set(PyObject *module, PyObject *unused)
 {
     return PyBool_FromLong(pml_saved_events_hooks_are_set());

@@ -11,6 +11,7 @@ PyObject *pml_saved_figures_new(PyObject *code, struct pml_saved_table *table);
 
 /* Called by Python. */
 PyObject *pml_saved_figures_connect(PyObject *module, PyObject *args);
+PyObject *pml_saved_figures_learn_wrapper(PyObject *module, PyObject *args);
 PyObject *pml_saved_figures_hooks_are_set(PyObject *module, PyObject *unused);
 PyObject *pml_saved_figures_follow(PyObject *module, PyObject *follow);
 

@@ -14,11 +14,11 @@ from types import CodeType
 
 
 def functions_in(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
-    """Qualname and code of each `def` and `async def` in `code`, those inside classes and functions too."""
+    """Qualname and code of each `def`, `async def` and `lambda` in `code`, those inside classes and functions too."""
     for inner in _inner_codes(code):
         if inner.co_name.startswith("<generic parameters of "):  # Python 3.12: `def f[T]()`
             yield from functions_in(inner, prefix)
-        elif not inner.co_name.startswith("<"):
+        elif inner.co_name == "<lambda>" or not inner.co_name.startswith("<"):
             qualname: str = getattr(inner, "co_qualname", prefix + inner.co_name)
             is_function = bool(inner.co_flags & inspect.CO_OPTIMIZED)
             if is_function:

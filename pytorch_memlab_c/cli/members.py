@@ -9,6 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.machinery import BuiltinImporter, ExtensionFileLoader
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -62,6 +63,12 @@ def _submodule_with(package: ModuleType, names: list[str]) -> ModuleType:
             if isinstance(found, (type, FunctionType)) and found.__module__ == name:
                 return module
     raise LookupError(names[0])
+
+
+def is_compiled(module: ModuleType) -> bool:
+    """Whether it is an extension module or one that is built into Python."""
+    loader = getattr(_namespace(module).get("__spec__"), "loader", None)
+    return loader is BuiltinImporter or isinstance(loader, ExtensionFileLoader)
 
 
 def functions_of_module(module: ModuleType) -> Iterator[FunctionType]:

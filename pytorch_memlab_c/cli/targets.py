@@ -9,8 +9,9 @@ from types import CodeType, ModuleType
 from ..data.record_types import FunctionRecord
 from ..engine.module_watch import ModuleWatch
 from ..line_profiler import LineProfiler
+from ..line_profiler.callables import COMPILED
 from .code_tree import Imports, functions_in, names_in
-from .members import functions_of_module, look_up
+from .members import functions_of_module, is_compiled, look_up
 from .names import can_be_imported, checked_name, did_you_mean, is_in, similar_modules
 from .usage import UsageError
 
@@ -47,6 +48,7 @@ class Targets:
         self._functions = [Function(checked_name(text, "-f")) for text in dict.fromkeys(functions)]
         named = packages or ([] if functions else [MAIN])
         self._modules_found = {checked_name(text, "-p"): 0 for text in named}
+        self._with_functions: set[str] = set()
         self._main_names = {MAIN}
         self._known: dict[str, set[str]] = {}
         self._watch = ModuleWatch(self._is_wanted, self._module_executed, self._code_seen)
@@ -123,20 +125,22 @@ class Targets:
             wanted = function.qualnames_in(module)
             function.take([code for qualname, code in tree if qualname in wanted])
         named = {code for function in self._functions for code in function.codes}
-        all_of_it = self._count_module(module)
+        all_of_it = self._count_module(module, len(tree))
         for qualname, code in tree:
             if all_of_it or id(code) in named:
                 self._profiler.add_code(code, qualname, shown_module)
 
     def _add_members(self, module: ModuleType) -> None:
-        if self._count_module(module.__name__):
-            for function in functions_of_module(module):
+        functions = list(functions_of_module(module))
+        if self._count_module(module.__name__, len(functions)):
+            for function in functions:
                 self._profiler.add_function(function)
 
-    def _count_module(self, module: str) -> bool:
+    def _count_module(self, module: str, functions: int) -> bool:
         found = [package for package in self._modules_found if is_in(module, package)]
         for package in found:
             self._modules_found[package] += 1
+        self._with_functions.update(found if functions else ())
         return bool(found)
 
     def _look_up_pending(self) -> None:
@@ -181,9 +185,14 @@ class Targets:
         for package in (package for package, count in self._modules_found.items() if not count):
             hint = did_you_mean(similar_modules(package, list(sys.modules)))
             lines.append(f"-p {package}: the program imported no such module{hint}")
+        lines += [f"-p {package}: {COMPILED}" for package in self._modules_found if self._is_compiled(package)]
         if self._failure is not None:
             lines.append(f"not all functions could be looked for: {self._failure!r}")
         return lines
+
+    def _is_compiled(self, package: str) -> bool:
+        module = sys.modules.get(package)
+        return package not in self._with_functions and isinstance(module, ModuleType) and is_compiled(module)
 
     def _why_missing(self, function: Function) -> str:
         try:

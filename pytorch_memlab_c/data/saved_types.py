@@ -8,6 +8,9 @@ from typing import NamedTuple
 from .device_names import slot_name
 from .snapshot_types import SavedCode, SavedLine
 
+#: The note of records where it should have been counted.
+SAVED_UNSEEN = "what autograd saves cannot be seen with this build of PyTorch, or on this platform"
+
 
 class Saved(NamedTuple):
     """One line on one device, in bytes of the allocator's blocks; each storage counts once, for the first line.

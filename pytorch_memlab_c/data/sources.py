@@ -17,21 +17,37 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from types import CodeType, ModuleType
 
+from .reloaded import reloaded_lines
+
 Source = tuple[int, list[str]]
 
 
-def source_of(code: CodeType) -> Source | None:
+def source_of(code: CodeType, module: str | None = None) -> Source | None:
     """The number of the first line and the lines, without their line ends, of ``code``.
 
     For a function from its first decorator to its last line; for the code of a module or of a
     notebook cell the whole text. None where there is no source (``exec``, ``-c``, plain REPL) or
-    the file no longer holds this function.
+    the file no longer holds this function. ``module``: the name of the function's module.
     """
     lines = _file_lines(code.co_filename)
-    if not lines:
-        return None
     if _is_module(code):
-        return 1, _strip_ends(lines)
+        return (1, _strip_ends(lines)) if lines else None
+    reloaded = reloaded_lines(code, lines or _lines_of_module(module))
+    return _function_in(code, [f"{line}\n" for line in reloaded] if reloaded else lines)
+
+
+def source_note(code: CodeType, source: Source | None) -> str | None:
+    """Why ``source_of`` gave no text though there is a file, or another text than what stands on its lines."""
+    lines = _file_lines(code.co_filename)
+    if source is None:
+        changed = f"{file_label(code.co_filename)} has changed since it was loaded: its lines are shown without text"
+        return changed if lines else None
+    first, text = source
+    same = text == _strip_ends(lines[first - 1 :][: len(text)])
+    return None if same else "reloaded by IPython's autoreload, which numbers the lines of a function from 1"
+
+
+def _function_in(code: CodeType, lines: list[str]) -> Source | None:
     first = code.co_firstlineno
     if not 1 <= first <= len(lines):
         return None
@@ -69,6 +85,15 @@ def _file_lines(filename: str) -> list[str]:
         return linecache.getlines(filename) or linecache.getlines(filename, _globals_of(filename))
     except Exception:  # an unreadable file, a wrong coding cookie, a foreign __loader__
         return []
+
+
+def _lines_of_module(name: str | None) -> list[str]:
+    """Where a function is in no file of its own."""
+    module = sys.modules.get(name or "")
+    if not isinstance(module, ModuleType):
+        return []
+    filename = object.__getattribute__(module, "__dict__").get("__file__")
+    return _file_lines(filename) if isinstance(filename, str) else []
 
 
 def _globals_of(filename: str) -> dict[str, object] | None:

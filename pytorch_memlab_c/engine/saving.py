@@ -6,6 +6,7 @@ The engine sees each tensor at the moment when PyTorch saves it (native/saved_ev
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from .. import _native
@@ -44,12 +45,44 @@ def _connect(torch: Any) -> bool:
         tensors = [torch.empty(size, dtype=torch.uint8, device="cpu") for size in _SAMPLE_BYTES]
         samples = tuple(_sample(tensor) for tensor in tensors)
         connected: bool = _native.saved_connect(samples, torch._C.TensorBase, torch._C.DisableTorchFunctionSubclass)
-    return connected and _hooks_are_seen(torch)
+    return connected and _wrappers_are_known(torch) and _hooks_are_seen(torch)
 
 
 def _sample(tensor: Any) -> tuple[int, int, int, int]:
     storage = tensor.untyped_storage()
     return tensor._cdata, storage._cdata, storage.data_ptr(), storage.nbytes()
+
+
+def _wrappers_are_known(torch: Any) -> bool:
+    """Whether the engine finds the memory of tensors inside transforms of torch.func, which stand for others."""
+    functorch, tensor = torch._C._functorch, torch.empty(1, device="cpu")
+    levels: tuple[tuple[Callable[[], int], Callable[[int], Any], Callable[[], object]], ...] = (
+        (
+            functorch._grad_increment_nesting,
+            lambda level: functorch._wrap_for_grad(tensor, level),
+            functorch._grad_decrement_nesting,
+        ),
+        (
+            lambda: functorch._vmap_increment_nesting(1, "error"),
+            lambda level: functorch._add_batch_dim(tensor, 0, level),
+            functorch._vmap_decrement_nesting,
+        ),
+    )
+    functional = torch._to_functional_tensor(tensor)
+    return all(_learn_wrapper(functorch.get_unwrapped, *level) for level in levels) and _native.saved_learn_wrapper(
+        functional._cdata, torch._from_functional_tensor(functional)._cdata
+    )
+
+
+def _learn_wrapper(
+    unwrap: Callable[[Any], Any], enter: Callable[[], int], wrap: Callable[[int], Any], leave: Callable[[], object]
+) -> bool:
+    level = enter()
+    try:
+        wrapped = wrap(level)
+        return _native.saved_learn_wrapper(wrapped._cdata, unwrap(wrapped)._cdata)
+    finally:
+        leave()
 
 
 def _hooks_are_seen(torch: Any) -> bool:

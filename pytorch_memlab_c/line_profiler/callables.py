@@ -13,6 +13,11 @@ from typing import Any
 
 from ..data.callables import LRU_CACHE, parts_of
 
+NO_CODE = "it has no Python code of its own"
+COMPILED = "compiled, it has no Python lines; profile its caller"
+#: Where PyTorch defines objects that Python calls and that then run compiled code.
+_COMPILED_KINDS = ("torch.jit", "torch._dynamo", "torch._ops")
+
 Wrap = Callable[[FunctionType], FunctionType]
 
 
@@ -41,16 +46,25 @@ def functions_if_any(target: Any) -> list[FunctionType]:
 
 
 def _not_a_function(target: Any) -> str:
-    text = f"cannot profile {_describe(target)}: it has no Python code of its own"
+    text = f"cannot profile {_describe(target)}: "
     if isinstance(target, type):
-        return text + "; name the methods to profile"
-    if inspect.isbuiltin(target) or type(target).__name__ in ("method_descriptor", "wrapper_descriptor"):
-        return text + " (it is written in C); profile the Python function that calls it"
-    if callable(getattr(type(target), "forward", None)):
-        return text + "; a module is profiled by its method: give module.forward"
-    if callable(target):
-        return text + f"; give type(obj).__call__ ({type(target).__qualname__}.__call__)"
-    return text + "; give a function or method, not the result of calling it"
+        return f"{text}{NO_CODE}; name the methods to profile"
+    if not callable(target):
+        return f"{text}{NO_CODE}; give a function or method, not the result of calling it"
+    advice = _method_to_give(target)
+    return f"{text}{NO_CODE}; {advice}" if advice else text + COMPILED
+
+
+def _method_to_give(target: Any) -> str:
+    """What to profile in place of an object; empty where its methods are compiled, too."""
+    if type(target).__module__.startswith(_COMPILED_KINDS):
+        return ""
+    forward = inspect.getattr_static(type(target), "forward", None)
+    if forward is not None:
+        return "a module is profiled by its method: give module.forward" if functions_if_any(forward) else ""
+    if functions_if_any(inspect.getattr_static(type(target), "__call__", None)):
+        return f"give type(obj).__call__ ({type(target).__qualname__}.__call__)"
+    return ""
 
 
 def _describe(target: Any) -> str:

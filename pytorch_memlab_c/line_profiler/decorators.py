@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import functools
+import inspect
 import multiprocessing
 import os
 import sys
 import threading
+import uuid
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any, Protocol, TypeVar, overload
+from types import CodeType, FunctionType
+from typing import Any, Protocol, TextIO, TypeVar, overload
 
 from .. import _native
 from ..data.device_names import DeviceLike
 from ..data.holder_types import HolderRecords
-from ..data.tables import build_tables
-from ..render.holders import devices_of, render_holders
-from ..render.report import tables_text
-from ..render.sections import sections_text
+from ..render.showing import show
 from ..render.text import write_text
 from . import callables, wrappers
+from .gathered import Gathered, GatheredDisplay
 from .holder_book import HolderBook
 from .profiler import Columns, LineProfiler, decorator_profiler
 from .records import LineRecords
@@ -75,12 +74,16 @@ def profile(func: Any = None, columns: Columns = None, device: DeviceLike | None
     """
     if func is None:
         return functools.partial(profile, columns=columns, device=device, saved=saved)
-    same = (profiler for profiler in _profilers if profiler.is_configured_as(func, columns, device, saved))
-    profiler = next(same, None) or decorator_profiler(columns, device, _book, saved)
+    profiler = _profiler_for(func, columns, device, saved)
     decorated = callables.rewrap(func, functools.partial(_profiling_wrapper, profiler))
     if profiler not in _profilers:
         _profilers.append(profiler)
     return decorated
+
+
+def _profiler_for(func: Any, columns: Columns, device: DeviceLike | None, saved: bool) -> LineProfiler:
+    same = (profiler for profiler in _profilers if profiler.is_configured_as(func, columns, device, saved))
+    return next(same, None) or decorator_profiler(columns, device, _book, saved)
 
 
 def profile_every(
@@ -133,18 +136,100 @@ def clear_global_line_profiler() -> None:
         profiler.clear()
 
 
+def print_stats(stream: TextIO | None = None) -> None:
+    """Print what `@profile` has gathered so far; in a notebook, show it as HTML.
+
+    Profiling goes on, and the whole is printed when the process ends. `clear_global_line_profiler()` starts anew.
+
+    Args:
+        stream: write text to it instead.
+    """
+    shown = _gathered(only_called=False)
+    if stream is None:
+        show(shown)
+    else:
+        write_text(stream, str(shown))
+
+
+profile.print_stats = print_stats  # type: ignore[attr-defined]
+
+
 def _profiling_wrapper(profiler: LineProfiler, function: FunctionType) -> FunctionType:
+    _known_code(function)
     profiler.add_function(function)
-    return wrappers.wrap(function, _native.enter, None, _nothing)
+    return wrappers.wrap(function, _native.enter, None, _nothing, _Registration(function, profiler))
 
 
 def _counting_wrapper(printer: _Printer, function: FunctionType) -> FunctionType:
+    _known_code(function)
     printer.profiler.add_function(function)
-    return wrappers.wrap(function, printer.enter, printer.left, printer.count)
+    registration = _Registration(function, printer.profiler, printer)
+    return wrappers.wrap(function, printer.enter, printer.left, printer.count, registration)
 
 
 def _nothing() -> None:
     pass
+
+
+# ---- copies by value, as cloudpickle and dill make them: counted where they are loaded ----
+
+#: The code objects that are counted, by module and code: that of a copy is equal, but for the name of its file.
+_known_codes: dict[tuple[str, CodeType], CodeType] = {}
+
+
+def _known_code(function: FunctionType) -> CodeType:
+    code = inspect.unwrap(function).__code__
+    return _known_codes.setdefault((function.__module__, code), code)
+
+
+def _take_known_code(function: FunctionType) -> None:
+    """A copy counts in the same table as what it was made from, however often it is loaded."""
+    inspect.unwrap(function).__code__ = _known_code(function)
+
+
+class _Registration:
+    """Is in each wrapper, so that it is copied with it: loading it has the copy's function counted."""
+
+    def __init__(self, function: FunctionType, profiler: LineProfiler, printer: _Printer | None = None) -> None:
+        self._function = function
+        self._profiler = profiler
+        self._printer = printer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._printer is not None:
+            return _count_again, (self._function, self._printer)
+        return _profile_again, (self._function, *self._profiler.settings())
+
+    def __copy__(self) -> _Registration:
+        return self
+
+    def __deepcopy__(self, memo: object) -> _Registration:
+        return self
+
+
+def _profile_again(function: FunctionType, columns: Columns, device: str | None, saved: bool) -> _Registration:
+    _take_known_code(function)
+    profiler = _profiler_for(function, columns, device, saved)
+    profiler.add_function(function)
+    if profiler not in _profilers:
+        _profilers.append(profiler)
+    return _Registration(function, profiler)
+
+
+def _count_again(function: FunctionType, printer: _Printer) -> _Registration:
+    _take_known_code(function)
+    printer.profiler.add_function(function)
+    return _Registration(function, printer.profiler, printer)
+
+
+def _printer_again(token: str, interval: int, columns: Columns, device: str | None, saved: bool) -> _Printer:
+    """The same printer as before where there is one: in the process that it is from, and for the next copies."""
+    printer = next((printer for printer in _printers if printer.token == token), None)
+    if printer is None:
+        printer = _Printer(decorator_profiler(columns, device, HolderBook(), saved), interval)
+        printer.token = token
+        _printers.append(printer)
+    return printer
 
 
 class _Printer:
@@ -153,9 +238,13 @@ class _Printer:
     def __init__(self, profiler: LineProfiler, interval: int) -> None:
         self.profiler = profiler
         self.interval = interval
+        self.token = uuid.uuid4().hex  # the same in all processes that have a copy
         self._executions = 0
         self._lock = threading.RLock()  # a generator may be dropped, and so finished, anywhere
         self._thread = threading.local()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _printer_again, (self.token, self.interval, *self.profiler.settings())
 
     def enter(self, entries: list[Any]) -> None:
         self.left()  # an execution whose count was interrupted
@@ -212,26 +301,17 @@ def _write(text: str) -> bool:
 def _print_all() -> None:
     if os.getpid() != _home:
         return
-    # a child of multiprocessing imports the main module again: it reports only what it ran itself
-    child = multiprocessing.parent_process() is not None
-    reported: set[str] = set()
-    devices: set[str] = set()
-    shown_records: list[LineRecords] = []
-    for profiler in _profilers:
-        records = profiler.records()
-        if child and not any(function.calls for function in records.functions):
-            continue
-        news = tuple(note for note in records.notes if note not in reported)
-        reported.update(note for note in news if note.startswith("CUDA"))  # other notes are about one function
-        shown = dataclasses.replace(records, notes=news, holders=HolderRecords())
-        if not _write(tables_text(shown, build_tables(shown, columns=profiler.columns))):
+    # a child of multiprocessing imports the main module again: it speaks only of what it ran itself
+    for part in _gathered(only_called=multiprocessing.parent_process() is not None).parts():
+        if not _write(part):
             return
-        shown_records.append(records)
-        devices |= devices_of(build_tables(records, columns=()))
-    held = render_holders(_book.records(), devices)
-    below = held + sections_text(*shown_records)
-    if below:
-        _write(below)
+
+
+def _gathered(only_called: bool) -> GatheredDisplay:
+    """What all functions with `@profile` have gathered; those that were called alone, if asked for."""
+    found = [Gathered(profiler.records(), profiler.columns) for profiler in _profilers]
+    called = [one for one in found if not only_called or any(function.calls for function in one.records.functions)]
+    return GatheredDisplay(called, _book.records() if called else HolderRecords())
 
 
 def _after_fork() -> None:

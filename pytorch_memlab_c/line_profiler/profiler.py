@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from .. import _native, simulate
 from ..data.columns import MEMORY_STATS_KEYS, asks_for_saved, check_columns, extra_columns, require_recorded
 from ..data.device_names import DeviceLike, slot_name
-from ..data.sources import Source, source_of
+from ..data.saved_types import SAVED_UNSEEN
+from ..data.sources import Source, source_note, source_of
 from ..engine import allocator_stats, following
 from ..engine.saving import DECORATORS, new_group
 from ..engine.saving import follow as follow_saved
@@ -98,6 +99,7 @@ class LineProfiler(_native.Switch):
         self._tracer = _native.Tracer(ids, runs, book.native, saved_group)
         self._names: dict[int, tuple[str, str | None]] = {}
         self._sources: dict[int, Source | None] = {}
+        self._source_notes: dict[int, str] = {}
 
     def add_function(self, function: Any) -> None:
         """Measure this function too, from its next call on. Adding it again changes nothing."""
@@ -112,8 +114,15 @@ class LineProfiler(_native.Switch):
         """
         if self._tracer.add_code(code, *callables.line_range(code), instructions.parts_of_lines(code)):
             self._names[id(code)] = (qualname, module)
-            self._sources[id(code)] = source_of(code) if source is None else source
+            self._sources[id(code)] = self._look_up_source(code, qualname, module) if source is None else source
             self._book.add(code, qualname, self._sources[id(code)])
+
+    def _look_up_source(self, code: CodeType, qualname: str, module: str | None) -> Source | None:
+        source = source_of(code, module)
+        note = source_note(code, source)
+        if note is not None:
+            self._source_notes[id(code)] = f"{qualname}: {note}"
+        return source
 
     def is_configured_as(self, function: Any, columns: Columns, device: Any, saved: bool = False) -> bool:
         """Whether it measures this function's code already, shown in this way.
@@ -124,6 +133,10 @@ class LineProfiler(_native.Switch):
         wanted = None if columns is None else check_columns(columns)
         shown = self._columns == wanted and self._device == _checked_device(device, parse_slot)
         return shown and self._saved == (saved or asks_for_saved(columns)) and codes <= self._names.keys()
+
+    def settings(self) -> tuple[tuple[str, ...] | None, str | None, bool]:
+        """Columns, device and whether it counts what autograd saves; plain values."""
+        return self._columns, self._device, self._saved
 
     def _before_enable(self) -> _native.Tracer:
         """What `enable` does first; the rest, and all of `disable`, is in C: no signal handler can raise in between."""
@@ -216,10 +229,10 @@ class LineProfiler(_native.Switch):
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():
-            notes.append("what autograd saves cannot be seen with this build of PyTorch, or on this platform")
+            notes.append(SAVED_UNSEEN)
         if view in ("cpu", "all") and not following.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
-        return [*notes, *_device_notes(self._device), *_simulated_note(view)]
+        return [*notes, *self._source_notes.values(), *_device_notes(self._device), *_simulated_note(view)]
 
 
 def _simulated_note(view: str | None) -> list[str]:

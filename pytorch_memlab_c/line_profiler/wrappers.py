@@ -10,10 +10,12 @@ each stretch that they run.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import keyword
 import sys
+import textwrap
 import types
 from collections.abc import Callable
 from types import FunctionType
@@ -119,6 +121,9 @@ class ResumableSegments:
             del entries[:]
 
 
+#: What wrappers use of these, whatever a program has under their names.
+_BUILTINS = ("BaseException", "GeneratorExit", "StopAsyncIteration", "len", "reversed", "tuple")
+
 #: Calls of more arguments are not written out.
 _MOST_WRITTEN_OUT = 64
 
@@ -131,25 +136,33 @@ def wrap(
     enter: Callable[[list[Any]], None],
     left: Callable[[], None] | None,
     finished: Callable[[], None],
+    registration: object = None,
 ) -> FunctionType:
-    """A function of the same kind, name, signature and defaults that runs `function` under the hook.
+    """A function of the same kind, name, signature, defaults and globals that runs `function` under the hook.
 
     A plain function runs between `enter(entries)`, which appends to the list what installs the engine's hook as long as
     it lives, and `left()`, which is called after that was deleted. The others call `finished` at their end; for each
     stretch between suspensions they enter and leave the engine themselves. Leaving is no call: it cannot be refused at
     the recursion limit, nor interrupted.
+
+    What the wrapper uses is in its closure, with all that the function's own closure has, and `registration`: so
+    whatever reads a function's names (TorchScript), or copies it by value (cloudpickle), finds what belongs to it.
     """
-    namespace: dict[str, Any] = {
+    values = {
+        **{name: getattr(builtins, name) for name in _BUILTINS},
         "_pml_function": function,
         "_pml_enter": enter,
         "_pml_left": left,
         "_pml_finished": finished,
         "_pml_segments": ResumableSegments,
         "_pml_written_out": _written_out,
+        "_pml_registration": registration,
     }
-    exec(compile(_source(function, _COUNTED if left else _PLAIN), "<pytorch_memlab_c wrapper>", "exec"), namespace)
-    wrapper: Any = namespace["_pml_wrapper"]
-    wrapper.__defaults__ = function.__defaults__
+    cells = {name: types.CellType(value) for name, value in values.items()}
+    cells.update(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    code = _code(function, _COUNTED if left else _PLAIN, list(cells))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    wrapper: Any = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     wrapper.__kwdefaults__ = function.__kwdefaults__
     if function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
         wrapper = types.coroutine(wrapper)
@@ -157,13 +170,30 @@ def wrap(
     return cast(FunctionType, wrapper)
 
 
-def _source(function: FunctionType, plain: str) -> str:
+def _code(function: FunctionType, plain: str, free: list[str]) -> types.CodeType:
+    """The wrapper's, with all of `free` among its free variables, used or not."""
+    parameters = _Parameters(function).names
+    free = [name for name in free if name not in parameters]
+    kept = ["_pml_registration", *(name for name in function.__code__.co_freevars if name in free)]
+    use = f"    if False: {', '.join(kept)}\n"
+    text = _source(function, plain, use)
+    outer = f"def _pml_closure({', '.join(free)}):\n{textwrap.indent(text, ' ')}\n"
+    (closure,) = _codes_in(compile(outer, "<pytorch_memlab_c wrapper>", "exec"))
+    (wrapper,) = _codes_in(closure)
+    return wrapper
+
+
+def _codes_in(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _source(function: FunctionType, plain: str, use: str) -> str:
     body, prefix = _body(function, plain)
     parameters = _Parameters(function)
     delete = f"    del {', '.join(parameters.names)}\n" if parameters.names else ""
     reverse, call = parameters.written_out() if parameters.needs_writing_out() else parameters.passed_on()
     head = _HEAD.format(prefix=prefix, parameters=", ".join(parameters.declared), reversed=reverse)
-    return head + delete + body.format(call=call)
+    return head + delete + use + body.format(call=call)
 
 
 def _body(function: FunctionType, plain: str) -> tuple[str, str]:

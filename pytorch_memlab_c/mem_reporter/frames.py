@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "type", "shape", "dtype", "device", "storage_id", "storage_bytes", "allocator_bytes")
 CHANGES = ("change", "name", "type", "shape", "device", "bytes_before", "bytes_after", "bytes_changed")
 
+#: The frame's attribute that has the names which are those of variables.
+_BY_HOLDER = "named by variables"
+
 
 class StorageNumbers:
     """Numbers storages for the life of the process: an address that is used again gets a new number.
@@ -60,6 +63,7 @@ def build_frame(sections: Iterable[Section], storage_ids: dict[int, int]) -> pan
     frame = pandas.DataFrame.from_records(rows, columns=list(COLUMNS))
     integers = ["storage_id", "storage_bytes", "allocator_bytes"]
     frame[integers] = frame[integers].astype("int64")
+    frame.attrs[_BY_HOLDER] = sorted({row.name for section in sections for row in section.rows if row.by_holder})
     return frame
 
 
@@ -69,16 +73,17 @@ class _Held(NamedTuple):
     shape: Any
     device: str
     nbytes: int
+    by_holder: bool
 
     @property
     def has_name(self) -> bool:
-        """Whether the name is more than a number within one report."""
-        return not re.fullmatch(rf"{re.escape(self.kind)}\d+(\..*)?", self.name)
+        """Whether the name is more than a number within one report, or a variable, which may hold another one later."""
+        return not self.by_holder and not re.fullmatch(rf"{re.escape(self.kind)}\d+(\..*)?", self.name)
 
 
 def compare(before: pandas.DataFrame, after: pandas.DataFrame) -> pandas.DataFrame:
     """What is new, gone, grown and shrunk from one snapshot to the other, the largest change first."""
-    import pandas
+    from .whole_frame import WholeFrame
 
     old, new = _by_storage(before, "before"), _by_storage(after, "after")
     changes = [_change(old[key], new[key]) for key in old.keys() & new.keys()]
@@ -87,16 +92,20 @@ def compare(before: pandas.DataFrame, after: pandas.DataFrame) -> pandas.DataFra
     changes += _replaced(gone, fresh)
     changes += [_change(held, None) for held in gone.values()] + [_change(None, held) for held in fresh.values()]
     rows = sorted((change for change in changes if change[-1]), key=lambda change: (-abs(change[-1]), change[1]))
-    return pandas.DataFrame.from_records(rows, columns=list(CHANGES))
+    return WholeFrame.from_records(rows, columns=list(CHANGES))
 
 
 def _by_storage(frame: pandas.DataFrame, which: str) -> dict[Any, _Held]:
     missing = [column for column in COLUMNS if column not in getattr(frame, "columns", ())]
     if missing:
         raise ValueError(f"{which} is not a frame of MemReporter.snapshot(): it has no column {missing[0]!r}")
-    columns = ("name", "type", "shape", "device", "storage_bytes")
-    held = zip(frame["storage_id"], *(frame[column] for column in columns))
-    return {(values[3], key): _Held(*values) for key, *values in held if values[-1]}
+    columns = ("storage_id", "name", "type", "shape", "device", "storage_bytes")
+    by_holder = set(frame.attrs.get(_BY_HOLDER, ()))
+    return {
+        (device, key): _Held(name, kind, shape, device, size, name in by_holder)
+        for key, name, kind, shape, device, size in zip(*(frame[column] for column in columns))
+        if size
+    }
 
 
 def _replaced(gone: dict[Any, _Held], fresh: dict[Any, _Held]) -> list[tuple[Any, ...]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..data.device_names import DeviceLike
 from ..engine import following
-from ..render.text import write_text
+from ..render.showing import show
 from ..tensors.census import Census
 from ..tensors.reading import quietly
 from . import frames, names, rows
@@ -78,7 +77,7 @@ class MemReporter:
         Raises:
             TypeError, ValueError: `device`, `model` or `max_rows` is none.
         """
-        _show(self._display(verbose, device, model, max_rows))
+        show(self._display(verbose, device, model, max_rows))
 
     def snapshot(self) -> pandas.DataFrame:
         """All live tensors as a DataFrame, one row a tensor, for analysis and `diff`.
@@ -180,15 +179,3 @@ def _notes(found: rows.RowSource) -> list[str]:
     if "cpu" in found.levels and not following.cpu_is_followed():
         notes.append("what PyTorch's CPU allocator has given out cannot be seen on this platform")
     return notes
-
-
-def _show(display: ReportDisplay) -> None:
-    """In a notebook through IPython, which takes the HTML; elsewhere as text."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
-    if shell is not None and type(shell).__name__ != "TerminalInteractiveShell":
-        from IPython.display import display as show
-
-        show(display)
-    else:
-        write_text(sys.stdout, str(display))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from .._native import Storage
 from ..data.device_names import device_order
 from ..tensors.census import Census
 from ..tensors.reading import numel_of, shape_of
+from . import holders
 from .levels import Level
 from .names import NamedTensors
 
@@ -21,7 +23,7 @@ class Row(NamedTuple):
     """One tensor, or a storage without one.
 
     ``owner``: the name of the tensor that its storage's bytes are shown for, "" if it is this one. ``nbytes`` is 0 for
-    the others.
+    the others. ``by_holder``: the name is that of a variable.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Row(NamedTuple):
     storage: int
     nbytes: int
     block: int
+    by_holder: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,27 @@ class RowSource:
             return what
         return (self._known_name(whose) or self._number(whose, self.census.kinds[whose])) + what
 
+    @functools.cached_property
+    def _holders(self) -> dict[int, str]:
+        """Names by the variables that hold them, of tensors without another name. Searched when first asked for."""
+        return holders.names_of(self.torch, self.census.tensors - self.named.names.keys() - self.census.labels.keys())
+
     def _number(self, tensor: int, kind: str) -> str:
+        if tensor in self._holders:
+            return self._holders[tensor]
         number = self.numbers.get(kind, 0)
         self.numbers[kind] = number + 1
         name = self.numbered[tensor] = f"{kind}{number}"
         return name
+
+    def is_named_by_holder(self, tensor: int) -> bool:
+        """Whether its name, or that of the tensor that it is part of, is that of a variable."""
+        whose: int | None = tensor
+        while whose is not None and whose not in self.named.names:
+            if whose not in self.census.labels:
+                return whose in self._holders
+            whose, _ = self.census.labels[whose]
+        return False
 
     def in_scope(self, tensor: int) -> bool:
         """Whether it belongs to the module asked for: its parameters, buffers, their gradients, parts and states."""
@@ -197,4 +216,5 @@ def _row(found: RowSource, storage: Storage | None, tensor: Any, owner: Any) -> 
         storage.key if storage is not None else 0,
         storage.counted if shows and storage is not None else 0,
         storage.block if shows and storage is not None else 0,
+        found.is_named_by_holder(id(tensor)),
     )

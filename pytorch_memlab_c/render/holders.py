@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Lines shown of a peak, and of a failed allocation; the others are one row.
 PEAK_LINES, FAILURE_LINES = 5, 3
 _LONGEST_CODE = 60
+#: More failures than that are a table.
+_MOST_IN_FULL = 2
 
 
 def devices_of(tables: Iterable[Table]) -> set[str]:
@@ -98,17 +100,52 @@ def _code(holder: Holder) -> str:
 
 
 def _failures_text(records: HolderRecords) -> list[str]:
-    """Each failure has its lines; the holders are reported for the first and the last one."""
+    """A table of many failures, as of a search, and those that are shown in full, with their holders."""
     failures = records.out_of_memory
-    parts = [failure_text(failure, with_holders=has_holders(records, failure)) for failure in failures]
+    parts = [_tries_text(failures)] if is_search(records) else []
+    parts += [failure_text(failure) for failure in shown_in_full(records)]
     if records.failures > len(failures):
         parts.append(f"Out of memory {records.failures - len(failures)} more times\n")
     return parts
 
 
-def has_holders(records: HolderRecords, failure: OutOfMemory) -> bool:
-    """Whether a report has the holders of this failure: it has those of the first and the last one."""
-    return failure is records.out_of_memory[0] or failure is records.out_of_memory[-1]
+def is_search(records: HolderRecords) -> bool:
+    """Whether so many tries failed that a table says more than a text for each."""
+    return len(records.out_of_memory) > _MOST_IN_FULL
+
+
+def shown_in_full(records: HolderRecords) -> tuple[OutOfMemory, ...]:
+    """Where it is a search, the last one alone."""
+    return records.out_of_memory[-1:] if is_search(records) else records.out_of_memory
+
+
+TRIES_HEADER = ("asked for", "allocated", "free", "where", "code")
+
+
+def tries_title(failures: Sequence[OutOfMemory]) -> str:
+    """The heading of the table."""
+    return f"Out of memory {len(failures)} times; the last one in full below"
+
+
+def tries_rows(failures: Sequence[OutOfMemory]) -> list[tuple[str, ...]]:
+    """A row for each, in their order, as `TRIES_HEADER`."""
+    return [_try_row(failure) for failure in failures]
+
+
+def _try_row(failure: OutOfMemory) -> tuple[str, ...]:
+    inner = failure.innermost or failure.at
+    sizes = (readable_size(size) for size in (failure.asked, failure.allocated, failure.unused))
+    return (*sizes, f"{failure.device}, {_at(inner)}", _code(inner))
+
+
+def _tries_text(failures: Sequence[OutOfMemory]) -> str:
+    rows = [TRIES_HEADER, *tries_rows(failures)]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = [
+        "  ".join([*(cell.rjust(width) for cell, width in zip(row[:3], widths)), row[3].ljust(widths[3]), row[4]])
+        for row in rows
+    ]
+    return "\n".join([f"{tries_title(failures)}:", *(f"  {line}".rstrip() for line in lines)]) + "\n"
 
 
 def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:

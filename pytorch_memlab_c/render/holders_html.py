@@ -9,7 +9,20 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..data.holder_types import ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
-from .holders import FAILURE_LINES, failure_text, folded, has_holders, notes_shown, peak_title, peaks_shown, place
+from .holders import (
+    FAILURE_LINES,
+    TRIES_HEADER,
+    failure_text,
+    folded,
+    is_search,
+    notes_shown,
+    peak_title,
+    peaks_shown,
+    place,
+    shown_in_full,
+    tries_rows,
+    tries_title,
+)
 from .html import COLORS, template
 from .text import clean_code, readable_size
 
@@ -34,12 +47,20 @@ def holders_fragment(records: HolderRecords, devices: Collection[str], anchors: 
     from markupsafe import Markup  # loaded for HTML alone
 
     peaks = [_peak(peak, anchors or {}) for peak in peaks_shown(records, devices)]
-    failures = [_failure(failure, anchors or {}, has_holders(records, failure)) for failure in records.out_of_memory]
-    more = records.failures - len(failures)
+    failures = [_failure(failure, anchors or {}) for failure in shown_in_full(records)]
+    more = records.failures - len(records.out_of_memory)
+    tries = _tries(records.out_of_memory) if is_search(records) else None
     notes = notes_shown(records, devices)
     if not peaks and not failures and not notes:
         return Markup("")
-    context = {"peaks": peaks, "failures": failures, "more": more, "notes": notes, "page": anchors is not None}
+    context = {
+        "peaks": peaks,
+        "tries": tries,
+        "failures": failures,
+        "more": more,
+        "notes": notes,
+        "page": anchors is not None,
+    }
     return Markup(template("holders.html.j2").render(width=PLOT_WIDTH, height=PLOT_HEIGHT, **context))
 
 
@@ -96,10 +117,14 @@ def _plot(series: Sequence[int], peak: int) -> str:
     return " ".join([*points, f"{PLOT_WIDTH},{PLOT_HEIGHT}"])
 
 
-def _failure(failure: OutOfMemory, anchors: Anchors, with_holders: bool) -> dict[str, Any]:
+def _tries(failures: Sequence[OutOfMemory]) -> dict[str, Any]:
+    return {"title": tries_title(failures), "header": TRIES_HEADER, "rows": tries_rows(failures)}
+
+
+def _failure(failure: OutOfMemory, anchors: Anchors) -> dict[str, Any]:
     head, *lines = failure_text(failure, with_holders=False).rstrip("\n").split("\n")
     return {
         "title": head,
         "lines": [line.strip() for line in lines],
-        "rows": _rows(failure.holders, failure.active, FAILURE_LINES, anchors) if with_holders else [],
+        "rows": _rows(failure.holders, failure.active, FAILURE_LINES, anchors),
     }

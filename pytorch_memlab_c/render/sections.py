@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..data.growth import Growth, growth_of
 from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
-from ..data.saved_types import Saved
+from ..data.saved_types import SAVED_UNSEEN, Saved
 from .html import template
 from .text import clean_code, place_of, readable_size
 
@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 #: Lines shown of what autograd kept; the DataFrame has them all.
 MOST_SAVED = 20
+NOTHING_SAVED = (
+    "autograd kept no tensor of the lines that ran: nothing in them required grad, or gradients were off "
+    "(torch.no_grad)"
+)
 
 
 class Section(NamedTuple):
-    """``rows`` as ``header``; the last cell is left-aligned."""
+    """``rows`` as ``header``, whose last cell is left-aligned; no table if ``header`` is empty."""
 
     title: str
     header: tuple[str, ...]
@@ -38,7 +42,8 @@ def sections(*records: Records, func: Any = None, device: Any = None) -> list[Se
     Arguments are as for ``LineRecords.to_dataframe``.
     """
     found = [place for one in records for place in lines_on_devices(one, func, device)]
-    return [section for section in (_growing(found), *_saved_by_device(found)) if section is not None]
+    kept = list(_saved_by_device(found)) or _nothing_saved(records, found)
+    return [section for section in (_growing(found), *kept) if section is not None]
 
 
 def sections_text(*records: Records, func: Any = None, device: Any = None) -> str:
@@ -91,6 +96,13 @@ def _saved_by_device(found: Sequence[LineOnDevice]) -> Iterator[Section]:
             yield _saved_section(device, sorted(kept, key=lambda pair: _weight(pair[1]), reverse=True))
 
 
+def _nothing_saved(records: Iterable[Records], found: Sequence[LineOnDevice]) -> list[Section]:
+    """Where it was counted and lines ran, that there is no row has a reason."""
+    counted = any(one.saved and SAVED_UNSEEN not in one.notes for one in records)
+    ran = any(place.record.hits for place in found)
+    return [Section("Saved for backward: nothing", (), (), (NOTHING_SAVED,))] if counted and ran else []
+
+
 def _has_saved(place: LineOnDevice, device: str) -> bool:
     return place.device == device and device in place.record.saved
 
@@ -135,7 +147,7 @@ def _saved_row(place: LineOnDevice, saved: Saved, fields: Iterable[str]) -> tupl
 
 
 def _text(section: Section) -> str:
-    table = [section.header, *section.rows]
+    table = [section.header, *section.rows] if section.header else []
     widths = [max(len(row[i]) for row in table) for i in range(len(section.header) - 1)]
     lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in table]
     return "\n".join([f"## {section.title}", "", *lines, *(f"note: {note}" for note in section.notes)]) + "\n"

@@ -58,6 +58,11 @@ class Census:
         """The identities of all tensors that are held: needed where tensors lead to others."""
         return {id(tensor) for tensors in self._held for tensor in tensors}
 
+    @property
+    def tensors(self) -> set[int]:
+        """The identities of all of them."""
+        return self._known
+
     def take(self) -> None:
         """Find and enter everything that is alive now."""
         torch = self._torch

@@ -192,9 +192,9 @@ class WithCall:
 
 
 WRONG_FUNCTIONS = [
-    (len, "written in C"),
-    ([].append, "written in C"),
-    (str.join, "written in C"),
+    (len, "compiled, it has no Python lines; profile its caller"),
+    ([].append, "compiled, it has no Python lines; profile its caller"),
+    (str.join, "compiled, it has no Python lines; profile its caller"),
     (int, "name the methods to profile"),
     (WithCall, "name the methods to profile"),
     (WithCall(), "give type\\(obj\\).__call__"),

@@ -326,6 +326,28 @@ def test_text_of_the_largest_lines_and_the_rest():
     )
 
 
+def search(count):
+    tries = tuple(failure(i * G, 20 * G, 20 * G, 4 * G, holders=lines_of(20 * G)) for i in range(count, 0, -1))
+    return HolderRecords((), tries, count)
+
+
+def test_the_tries_of_a_search_are_one_table():
+    text = render_holders(search(17), ["cuda:0"])
+    lines = text.splitlines()
+    assert lines[0] == "Out of memory 17 times; the last one in full below:"
+    assert lines[1].split() == ["asked", "for", "allocated", "free", "where", "code"]
+    assert [line.split()[:3] for line in lines[2:19]] == [[f"{i}.00G", "20.00G", "4.00G"] for i in range(17, 0, -1)]
+    assert lines[19] == "" and lines[20] == "Out of memory on cuda:0 at m.py:3 in f"
+    assert text.count("asked for 1.00G") == 1 and text.count("Held then by:") == 1
+    html = str(holders_fragment(search(17), ["cuda:0"]))
+    assert html.count("<h3>Out of memory") == 2 and html.count("17.00G") == 1
+
+
+def test_two_failures_are_shown_in_full():
+    text = render_holders(search(2), ["cuda:0"])
+    assert text.count("Out of memory on cuda:0 at m.py:3 in f") == text.count("Held then by:") == 2
+
+
 def test_what_happened_outside_of_the_profiled_functions_says_so():
     outside = Holder("elsewhere", 0)
     records = HolderRecords((PeakHolders("cpu", M, outside, (Holder("elsewhere", M),)),), (), 0)

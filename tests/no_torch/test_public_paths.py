@@ -11,7 +11,7 @@ import pytorch_memlab_c
 PATHS = {
     "line_profiler": ["LineProfiler"],
     "records": ["LineRecords"],
-    "decorators": ["profile", "profile_every", "clear_global_line_profiler"],
+    "decorators": ["profile", "profile_every", "print_stats", "clear_global_line_profiler"],
     "mem_reporter": ["MemReporter"],
     "courtesy": ["Courtesy", "YieldedMemory"],
     "process": ["MetricResult", "measure_peak_memory", "measure_peak_rss", "peak_memory", "profile_workload"],

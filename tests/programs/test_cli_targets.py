@@ -11,6 +11,7 @@ import pytest
 from cli_support import python, run, write
 from run_program import cells, titles
 
+from pytorch_memlab_c import LineRecords
 from pytorch_memlab_c.cli.code_tree import functions_in
 
 FILES = {
@@ -155,7 +156,7 @@ def folder(tmp_path):
 
 def test_without_names_the_script_and_its_own_lines(folder):
     found = functions(folder)
-    assert found.keys() == {"<module>", "main", "task", "stream", "both"}  # case 16: async def too
+    assert found.keys() == {"<module>", "main", "task", "stream", "both", "<lambda>"}  # case 16: async def too
     assert [found[name] for name in ("main", "task", "stream", "both")] == [1, 1, 1, 1]
 
 
@@ -179,8 +180,25 @@ def test_all_functions_of_a_module_whatever_holds_them(folder):
     }
 
 
+def test_lambdas_wherever_they_are_written(folder):
+    lambdas = """
+        double = lambda x: x * 2
+        table = {"add": lambda x: x + 1}
+        def outer(x):
+            inner = lambda y: y - 1
+            return inner(double(x)) + table["add"](x)
+    """
+    write(folder, {"lambdas.py": lambdas, "script.py": "import lambdas\nlambdas.outer(1)\n"})
+    end = run(folder, "-p", "lambdas", "-o", "report.json", "script.py")
+    assert end.returncode == 0, end.stderr
+    records = LineRecords.from_json(folder / "report.json").functions
+    found = {(record.qualname, record.def_line): record.calls for record in records}
+    assert found == {("<lambda>", 2): 1, ("<lambda>", 3): 1, ("outer", 4): 1, ("outer.<locals>.<lambda>", 5): 1}
+
+
 def test_a_package_with_its_modules_and_the_script(folder):
-    assert functions(folder, "-p", "package", "-p", "__main__").keys() == {"<module>", "main", "inside", *ASYNC}
+    both = functions(folder, "-p", "package", "-p", "__main__")
+    assert both.keys() == {"<module>", "main", "inside", "<lambda>", *ASYNC}
     assert functions(folder, "-p", "package.inner") == {"inside": 1}
 
 
@@ -269,10 +287,9 @@ def test_modules_that_were_there_before_and_those_without_code(folder):
     write(folder, {"script.py": "import textwrap, math, zlib\ntextwrap.dedent(' x')\nmath.sqrt(4)\n"})
     assert functions(folder, "-p", "textwrap").keys() == {"dedent"}
     end = run(folder, "-f", "math.sqrt", "-p", "zlib", "-p", "json.tool", "script.py")
-    assert (
-        "error: -f math.sqrt: cannot profile 'sqrt': it has no Python code of its own (it is written in C)"
-        in end.stderr
-    )
+    compiled = "compiled, it has no Python lines; profile its caller"
+    assert f"error: -f math.sqrt: cannot profile 'sqrt': {compiled}\n" in end.stderr
+    assert f"error: -p zlib: {compiled}\n" in end.stderr
     assert "error: -p json.tool: the program imported no such module\n" in end.stderr
     assert end.returncode == 0
 

@@ -63,11 +63,11 @@ def test_the_linear_example(tmp_path):
     first, before, after = result.stdout.split("=====")
     assert first.splitlines()[2:5] == [
         "Storage on cuda:0",
-        "Parameter0                                      (1024, 1024)     4.00M",
-        "Parameter1                                           (1024,)     4.00K",
+        "linear.weight                                   (1024, 1024)     4.00M",
+        "linear.bias                                          (1024,)     4.00K",
     ]
     assert "The allocated memory on cuda:0: 4.00M" in first and "not reachable from Python: 0 bytes" in first
-    assert shown(before) == {"weight": "4.00M", "bias": "4.00K", "Tensor0": "2.00M", "Tensor1": "4.00B"}
+    assert shown(before) == {"weight": "4.00M", "bias": "4.00K", "inp": "2.00M", "out": "4.00B"}
     assert shown(after) == {**shown(before), "weight.grad": "4.00M", "bias.grad": "4.00K"}
     parameters = 4 * (1024 * 1024 + 1024)
     assert result.values["first"] == [parameters, 0, 0]
@@ -124,7 +124,7 @@ def test_the_product_of_a_sum(tmp_path):
         tmp_path,
     ).values
     assert values["alive"][::2] == [12_000_000, 0]
-    assert values["rows"] == ["MulBackward0.saved_other", "Tensor0", "Tensor1"]
+    assert values["rows"] == ["MulBackward0.saved_other", "inp", "out"]
     assert values["workspace"] == values["unreachable"] > 0
 
 
