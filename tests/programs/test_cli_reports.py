@@ -176,7 +176,8 @@ def test_all_that_stands_beside_the_tables_is_in_reports_shown_again(tmp_path, c
     dataclasses.replace(records, holders=HolderRecords()).to_json(after)
     merged = answer(capsys, "merge", before, after)
     assert "\n## rank0\n\nPeak of cuda:0: " in merged and "## rank1" not in merged
-    assert merged.count("Out of memory on cuda:0") == 3
+    assert merged.count("Out of memory 3 times; the last one in full below") == 1
+    assert merged.count("Out of memory on cuda:0") == 1
     assert f"note: rank0: {SIMULATED}" in merged and f"note: rank1: {SIMULATED}" in merged
     notes = [line for line in answer(capsys, "diff", before, after).splitlines() if line.startswith("note: ")]
     assert notes == [

@@ -347,4 +347,4 @@ class TestDevices:
             """,
             tmp_path,
         ).stdout
-        assert "return 1" in out and "nothing" in out
+        assert "return 1" in out and "no allocation was counted" in out

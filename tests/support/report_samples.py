@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from made_up_snapshots import K, M, code_named, line, made_up_records, stats
+from made_up_snapshots import K, M, SavedCode, SavedLine, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
 from pytorch_memlab_c.line_profiler.records import LineRecords
@@ -88,12 +88,12 @@ def whole() -> LineRecords:
     grown = stats(9 * M, K, runs=9, net_sum=9 * K)._replace(growth=history, net_later_max_bytes=K)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/project/work.py")
-    kept = [(number, CUDA0, (number * M, M, 2 * M, M, K, K, K)) for number in range(2, len(HOSTILE) + 1)]
+    kept = [SavedLine(number, CUDA0, number * M, M, 2 * M, M, K, K, K) for number in range(2, len(HOSTILE) + 1)]
     records = made_up_records(
         [(code, 3, lines)],
         sources={id(code): (1, HOSTILE)},
         names={id(code): ("work", "project.model")},
-        saved=[(code, kept)],
+        saved=[SavedCode(code, kept)],
         notes=["CUDA figures are simulated: <b>"],
     )
     return dataclasses.replace(records, holders=_holders())
