@@ -48,17 +48,20 @@ def _line_with_modules(line: LineRecord, count: int, parts: bool) -> LineRecord:
 
 
 def _stats_with(stats: Stats, count: int, parts: bool) -> Stats:
+    """Where no module is left, and nothing that the line held, what it held was the modules' own: nothing grew."""
     history: History | None = stats.growth
-    return stats if history is None else stats._replace(growth=history._replace(modules=count, parts=parts))
+    if history is None or (count == 0 and history.live == 0):
+        return stats._replace(growth=None)
+    return stats._replace(growth=history._replace(modules=max(count, 1), parts=parts))
 
 
 def _modules_by_code(base: type) -> Counter[int]:
-    """How many live modules each method belongs to, by the id of its code; at least one, as a module has run it."""
+    """How many live modules each method belongs to, by the id of its code."""
     live = Counter(map(type, _native.walk_instances(base)))
     found: Counter[int] = Counter()
     for cls in _subclasses(base):
         found.update(dict.fromkeys(_codes(cls), live[cls]))
-    return Counter({code: max(count, 1) for code, count in found.items()})
+    return found
 
 
 def _subclasses(base: type) -> Iterator[type]:

@@ -11,6 +11,9 @@ from ..data.tables import allocating_devices
 from ..engine import following
 from ..render.text import readable_size
 
+#: PyTorch pins a few bytes of its own.
+_WORTH_A_NOTE = 1 << 20
+
 
 def uncounted(functions: Iterable[FunctionRecord]) -> Iterator[str]:
     """Sentences about memory that no figure of these functions contains."""
@@ -31,7 +34,7 @@ def _past_the_counters(torch: ModuleType) -> Iterator[str]:
             "and so its figures are 0 here"
         )
     pinned = _most_pinned(torch)
-    if pinned:
+    if pinned >= _WORTH_A_NOTE:
         size = readable_size(pinned)
         yield f"pinned host memory is not counted here: {size} at most, by torch.cuda.host_memory_stats()"
 
