@@ -48,7 +48,7 @@ asan: install ## C unit tests with AddressSanitizer and UBSan
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/asan -DPML_SANITIZE=ON
 
 tsan: install ## C unit tests with ThreadSanitizer
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/tsan -DCMAKE_C_FLAGS=-fsanitize=thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/c/tsan.supp" PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/tsan -DCMAKE_C_FLAGS=-fsanitize=thread
 
 valgrind: install ## C unit tests under valgrind
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh tests/c/run.sh $(BUILD)/valgrind \

@@ -37,9 +37,9 @@ class ReportDisplay:
     __repr__ = __str__
 
     def label(self, row: Row) -> str:
-        """The name, with the owner of the bytes where that is asked for."""
+        """The name, with the owner of the bytes where that is asked for, and whether the memory is pinned."""
         owner = f"(->{row.owner})" if self._verbose and row.owner else ""
-        return clean_code(row.name + owner)
+        return clean_code(row.name + owner + (" (pinned)" if row.pinned else ""))
 
     def _repr_html_(self) -> str:
         return render_memory(self.sections, self.notes, self.label)

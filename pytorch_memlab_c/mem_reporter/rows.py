@@ -23,7 +23,7 @@ class Row(NamedTuple):
     """One tensor, or a storage without one.
 
     ``owner``: the name of the tensor that its storage's bytes are shown for, "" if it is this one. ``nbytes`` is 0 for
-    the others. ``by_holder``: the name is that of a variable.
+    the others. ``by_holder``: the name is that of a variable. ``pinned``: it is in host memory that CUDA has locked.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Row(NamedTuple):
     nbytes: int
     block: int
     by_holder: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,4 +218,15 @@ def _row(found: RowSource, storage: Storage | None, tensor: Any, owner: Any) -> 
         storage.counted if shows and storage is not None else 0,
         storage.block if shows and storage is not None else 0,
         found.is_named_by_holder(id(tensor)),
+        storage is not None and _is_pinned(found.torch, tensor),
     )
+
+
+def _is_pinned(torch: Any, tensor: Any) -> bool:
+    """Asked only where CUDA is in use already: nothing is pinned before, and asking must not begin to use it."""
+    if not torch.cuda.is_initialized():
+        return False
+    try:
+        return bool(torch._C.TensorBase.is_pinned(tensor))
+    except Exception:  # a kind that does not say
+        return False

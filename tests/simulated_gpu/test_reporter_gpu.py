@@ -191,3 +191,23 @@ def test_before_cuda_is_used_nothing_starts_it(tmp_path):
         """,
         tmp_path,
     )
+
+
+@gpu()
+def test_pinned_host_memory_is_called_what_it_is(tmp_path):
+    text = run_program(
+        """
+        import torch
+        from pytorch_memlab_c import MemReporter
+        torch.ones(1, device="cuda")
+        plain = torch.ones(1000)
+        pinned = torch.ones(2000).pin_memory()
+        view = pinned[:10]
+        MemReporter().report(verbose=True)
+        """,
+        tmp_path,
+        env=environment(),
+    ).stdout
+    rows = {line.split("  ")[0].strip(): line for line in text.splitlines()}
+    assert "pinned (pinned)" in rows and "7.81K" in rows["pinned (pinned)"], text
+    assert "plain" in rows and "3.91K" in rows["plain"], text
