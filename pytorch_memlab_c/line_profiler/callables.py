@@ -49,9 +49,9 @@ def _not_a_function(target: Any) -> str:
     text = f"cannot profile {_describe(target)}: "
     if isinstance(target, type):
         return f"{text}{NO_CODE}; name the methods to profile"
-    if not callable(target):
-        return f"{text}{NO_CODE}; give a function or method, not the result of calling it"
     advice = _method_to_give(target)
+    if not advice and not callable(target):
+        advice = "give a function or method, not the result of calling it"
     return f"{text}{NO_CODE}; {advice}" if advice else text + COMPILED
 
 

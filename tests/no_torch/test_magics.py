@@ -486,7 +486,7 @@ USAGE = {
     "%mlrun -f net work(1)": "give module.forward",
     "%%mlrun -f later\nlater = work\n": "give it that in an earlier cell",
     "%mlrun -f json work(1)": "name one of its functions",
-    "%mlrun -f len work(1)": "profile the Python function that calls it",
+    "%mlrun -f len work(1)": "compiled, it has no Python lines; profile its caller",
     "%mlrun -f number work(1)": "give a function or method",
     "%mlrun -f json.nothing work(1)": "nothing",
     "%mlrun -c tensor_bytes.pek work(1)": "Did you mean 'tensor_bytes.peak'",

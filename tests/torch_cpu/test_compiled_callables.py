@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
-import torch
 
-from pytorch_memlab_c import LineProfiler, profile, profile_every
+torch = pytest.importorskip("torch")
+
+from pytorch_memlab_c import LineProfiler, profile, profile_every  # noqa: E402
 
 
 class Double(torch.nn.Module):

@@ -7,9 +7,10 @@ import inspect
 import warnings
 
 import pytest
-import torch
 
-from pytorch_memlab_c import profile, profile_every
+torch = pytest.importorskip("torch")
+
+from pytorch_memlab_c import profile, profile_every  # noqa: E402
 
 DECORATORS = {"profile": profile, "profile_every": profile_every(1000)}
 

@@ -10,9 +10,10 @@ import time
 
 import pandas
 import pytest
-import torch
 
-from pytorch_memlab_c import MemReporter
+torch = pytest.importorskip("torch")
+
+from pytorch_memlab_c import MemReporter  # noqa: E402
 
 HISTORY: list[torch.Tensor] = []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from pytorch_memlab_c import LineProfiler
+torch = pytest.importorskip("torch")
+
+from pytorch_memlab_c import LineProfiler  # noqa: E402
 
 SIZE = 64 * 64 * 4
 

@@ -19,8 +19,8 @@ PACKAGE = "pytorch_memlab_c"
 #: File in the package: the name that it bears in its dynamic section.
 LIBRARIES = {
     "libpml_simcudart.so": "libpml_simcudart.so",
-    "libpml_simcuda.so": "libcuda.so.1",
-    "libpml_simnvml.so": "libnvidia-ml.so.1",
+    "simulated_driver/libcuda.so.1": "libcuda.so.1",
+    "simulated_driver/libnvidia-ml.so.1": "libnvidia-ml.so.1",
     "pml_starter": None,
 }
 SYSTEM = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
@@ -49,7 +49,7 @@ def check_libraries(wheel: zipfile.ZipFile) -> None:
         soname, needed, runpath = dynamic(wheel, files[name])
         assert soname == expected, (name, soname)
         assert needed <= SYSTEM | {"libpml_simcudart.so"}, (name, needed)
-        assert runpath == ["$ORIGIN"] or "libpml_simcudart.so" not in needed, (name, runpath)
+        assert runpath == ["$ORIGIN/.." if "/" in name else "$ORIGIN"] or "libpml_simcudart.so" not in needed, (name, runpath)
     assert dynamic(wheel, files[extension[0]])[1] <= SYSTEM
     assert wheel.getinfo(files["pml_starter"]).external_attr >> 16 & 0o111, "the starter cannot be executed"
 

@@ -71,8 +71,8 @@ def check_native_files() -> None:
     """The program that starts children, and the libraries of the simulated GPU, found from one another."""
     assert os.access(FOLDER / "pml_starter", os.X_OK)
     assert measure_peak_rss([sys.executable, "-c", "x = b'x' * 2**25"])["value"] > 2**25
-    for name, function in (("libpml_simcuda.so", "cuInit"), ("libpml_simnvml.so", "nvmlInit_v2")):
-        assert getattr(ctypes.CDLL(str(FOLDER / name)), function)
+    for name, function in (("libcuda.so.1", "cuInit"), ("libnvidia-ml.so.1", "nvmlInit_v2")):
+        assert getattr(ctypes.CDLL(str(FOLDER / "simulated_driver" / name)), function)
     output(sys.executable, "-c", "pass", PYTORCH_MEMLAB_SIMULATE="h100-80gb")
 
 
