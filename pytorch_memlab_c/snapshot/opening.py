@@ -100,12 +100,31 @@ def _zstandard(stream: io.BufferedIOBase) -> io.BufferedIOBase:
         pass
     try:
         decompressor = importlib.import_module("zstandard").ZstdDecompressor()
-        reader: io.BufferedIOBase = decompressor.stream_reader(stream, read_across_frames=True)
-        return reader
+        return io.BufferedReader(_Zstandard(decompressor.stream_reader(stream, read_across_frames=True)))
     except ImportError:
         raise SnapshotError(
             "compressed by Zstandard: Python 3.14 reads that; for this Python, pip install zstandard"
         ) from None
+
+
+class _Zstandard(io.RawIOBase):
+    """What the package `zstandard` reads; it ends a file that is cut off as if that were whole.
+
+    Where some of it was read, the pickle is cut off, which its reader says; here is the case of nothing at all.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self._reader, self._any = reader, False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._reader.readinto(buffer)
+        self._any = self._any or count > 0
+        if not self._any:
+            raise SnapshotError("the compressed file is cut off, or nothing was compressed")
+        return count
 
 
 def _readinto(stream: io.BufferedIOBase) -> ReadInto:
@@ -114,6 +133,8 @@ def _readinto(stream: io.BufferedIOBase) -> ReadInto:
             return stream.readinto(buffer)
         except EOFError:
             raise SnapshotError("the compressed file is cut off: it was not written completely") from None
+        except SnapshotError:
+            raise
         except (OSError, ValueError) as error:
             raise SnapshotError(f"the file cannot be read: {error}") from None
         except Exception as error:

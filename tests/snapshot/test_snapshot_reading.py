@@ -69,7 +69,58 @@ def zstandard(data: bytes) -> bytes:
 
 
 def test_zstandard_files_are_read(tmp_path: Path) -> None:
-    assert figures(load(tmp_path, zstandard(pickle.dumps(LEAK)))) == figures(Snapshot.from_object(LEAK))
+    data = pickle.dumps(LEAK)
+    assert figures(load(tmp_path, zstandard(data))) == figures(Snapshot.from_object(LEAK))
+    frames = zstandard(data[:7000]) + zstandard(data[7000:])
+    assert figures(load(tmp_path, frames)) == figures(Snapshot.from_object(LEAK))
+
+
+def test_zstandard_is_read_as_a_stream() -> None:
+    """A gigabyte in a file of a few kilobytes: refused as no snapshot, with 300 MB of addresses to spare."""
+    text = b"\x80\x04]" + b"N" * (1 << 30)
+    code = """if True:
+        import resource, sys
+        from pytorch_memlab_c.snapshot import Snapshot, SnapshotError
+        try:
+            import zstandard
+        except ImportError:
+            from compression import zstd
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20),) * 2)
+        try:
+            Snapshot.load("-")
+        except SnapshotError as error:
+            print(error)
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs /proc")
+    run = subprocess.run([sys.executable, "-c", code], input=zstandard(text), capture_output=True)
+    assert b"not a memory snapshot: far more other data" in run.stdout, run.stderr
+
+
+@pytest.mark.parametrize("part", [0.01, 0.3, 0.6, 0.99])
+def test_a_zstandard_file_that_is_cut_off_says_so(tmp_path: Path, part: float) -> None:
+    data = zstandard(pickle.dumps(LEAK))
+    with pytest.raises(SnapshotError, match="cut off"):
+        load(tmp_path, data[: max(5, int(len(data) * part))])
+
+
+def test_a_damaged_zstandard_file_says_so(tmp_path: Path) -> None:
+    data = zstandard(pickle.dumps(LEAK))
+    with pytest.raises(SnapshotError, match="damaged compressed data|cannot be read"):
+        load(tmp_path, data[:4] + b"\xff" * 200)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard])
+def test_something_else_that_is_compressed_gets_one_clear_line(tmp_path: Path, compress: Any) -> None:
+    for data, message in (
+        (b"hello, world", "no pickle"),
+        (b"", "is empty|nothing was compressed"),
+        (b"PK\x03\x04 a zip file", "no pickle"),
+        (pickle.dumps({"a": 1}), "without segments"),
+    ):
+        with pytest.raises(SnapshotError, match=message):
+            load(tmp_path, compress(data))
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads Zstandard itself")
