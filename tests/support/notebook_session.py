@@ -61,7 +61,10 @@ def session() -> Iterator[Session]:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    kept = sys.modules.get("__main__"), {name: vars(builtins).get(name) for name in ("display", "__IPYTHON__", "_")}
+    kept = (
+        sys.modules.get("__main__"),
+        {name: vars(builtins).get(name) for name in ("display", "__IPYTHON__", "_", "get_ipython")},
+    )
     vars(builtins).pop("_", None)  # left by a doctest: with it there, IPython leaves the user's `_` alone
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}, "colors": "nocolor"}))
     try:

@@ -49,7 +49,10 @@ def check_libraries(wheel: zipfile.ZipFile) -> None:
         soname, needed, runpath = dynamic(wheel, files[name])
         assert soname == expected, (name, soname)
         assert needed <= SYSTEM | {"libpml_simcudart.so"}, (name, needed)
-        assert runpath == ["$ORIGIN/.." if "/" in name else "$ORIGIN"] or "libpml_simcudart.so" not in needed, (name, runpath)
+        assert runpath == ["$ORIGIN/.." if "/" in name else "$ORIGIN"] or "libpml_simcudart.so" not in needed, (
+            name,
+            runpath,
+        )
     assert dynamic(wheel, files[extension[0]])[1] <= SYSTEM
     assert wheel.getinfo(files["pml_starter"]).external_attr >> 16 & 0o111, "the starter cannot be executed"
 
