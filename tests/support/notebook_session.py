@@ -63,8 +63,9 @@ def session() -> Iterator[Session]:
 
     kept = (
         sys.modules.get("__main__"),
-        {name: vars(builtins).get(name) for name in ("display", "__IPYTHON__", "_", "get_ipython")},
+        {name: vars(builtins).get(name) for name in ("display", "__IPYTHON__", "_")},
     )
+    prompts = vars(sys).keys() & {"ps1", "ps2", "ps3"}
     vars(builtins).pop("_", None)  # left by a doctest: with it there, IPython leaves the user's `_` alone
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}, "colors": "nocolor"}))
     try:
@@ -74,6 +75,8 @@ def session() -> Iterator[Session]:
         InteractiveShell.clear_instance()
         if kept[0] is not None:
             sys.modules["__main__"] = kept[0]
+        for prompt in {"ps1", "ps2", "ps3"} & vars(sys).keys() - prompts:
+            delattr(sys, prompt)
         for name, value in kept[1].items():
             vars(builtins).pop(name, None) if value is None else vars(builtins).update({name: value})
 
