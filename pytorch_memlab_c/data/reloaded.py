@@ -27,9 +27,14 @@ def reloaded_lines(code: CodeType, file_lines: Sequence[str]) -> list[str] | Non
     for node in ast.walk(tree):
         if isinstance(node, _Definition) and _mentions(node, code.co_name):
             for text in _texts(node):
-                if any(code in _codes_in(compiled) for compiled in _compiled(text)):
+                if any(_is_same(code, one) for compiled in _compiled(text) for one in _codes_in(compiled)):
                     return text.splitlines()
     return None
+
+
+def _is_same(code: CodeType, other: CodeType) -> bool:
+    """Their lines too: before Python 3.11 code objects are equal whatever the lines inside of them."""
+    return code == other and list(code.co_lines()) == list(other.co_lines())
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

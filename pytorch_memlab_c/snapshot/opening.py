@@ -99,7 +99,9 @@ def _zstandard(stream: io.BufferedIOBase) -> io.BufferedIOBase:
     except ImportError:
         pass
     try:
-        decompressor = importlib.import_module("zstandard").ZstdDecompressor()
+        import zstandard  # an extra of the package
+
+        decompressor = zstandard.ZstdDecompressor()
         return io.BufferedReader(_Zstandard(decompressor.stream_reader(stream, read_across_frames=True)))
     except ImportError:
         raise SnapshotError(
