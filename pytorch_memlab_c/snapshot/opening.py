@@ -11,7 +11,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from .errors import SnapshotError
 
@@ -102,7 +102,9 @@ def _zstandard(stream: io.BufferedIOBase) -> io.BufferedIOBase:
         import zstandard  # an extra of the package
 
         decompressor = zstandard.ZstdDecompressor()
-        return io.BufferedReader(_Zstandard(decompressor.stream_reader(stream, read_across_frames=True)))
+        return io.BufferedReader(
+            _Zstandard(decompressor.stream_reader(cast(IO[bytes], stream), read_across_frames=True))
+        )
     except ImportError:
         raise SnapshotError(
             "compressed by Zstandard: Python 3.14 reads that; for this Python, pip install zstandard"
