@@ -39,6 +39,8 @@ def functions_of(target: Any) -> Iterator[FunctionType]:
 
 def functions_if_any(target: Any) -> list[FunctionType]:
     """As `functions_of`; empty where that fails: code in C, or a `__wrapped__` that leads nowhere."""
+    if not isinstance(target, FunctionType) and not parts_of(target):
+        return []  # at once: the message of an error would take longer
     try:
         return list(functions_of(target))
     except Exception:

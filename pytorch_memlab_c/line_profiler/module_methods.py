@@ -83,7 +83,5 @@ def _codes(cls: type) -> set[int]:
 
 
 def _codes_of(value: Any) -> list[CodeType]:
-    try:
-        return [function.__code__ for function in callables.functions_of(value)]
-    except Exception:  # no function, or a decorator's attributes that fail
-        return []
+    functions = callables.functions_if_any(value)  # what a decorator wraps may be code in C
+    return [function.__code__ for function in functions if hasattr(function, "__code__")]
