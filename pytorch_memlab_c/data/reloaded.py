@@ -17,12 +17,15 @@ _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def reloaded_lines(code: CodeType, file_lines: Sequence[str]) -> list[str] | None:
-    """The text that autoreload compiled `code` from; None if it did not, or the file has changed again."""
+    """The text that autoreload compiled `code` from; None if Python did from the file, or the file has changed."""
     if _EXTENSION not in sys.modules:
         return None
     try:
         tree = ast.parse("".join(file_lines))
+        file_code = compile(tree, "<file>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
+        return None
+    if any(_is_same(code, one) for one in _codes_in(file_code)):
         return None
     for node in ast.walk(tree):
         if isinstance(node, _Definition) and _mentions(node, code.co_name):
