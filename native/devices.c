@@ -42,7 +42,6 @@ PyObject *pml_devices_seed_device(PyObject *module, PyObject *args)
     int slot = pml_arguments_slot(device);
     if (slot < 0)
         return NULL;
-    pml_ledger_catch_up();
     bool fresh = !pml_meter_used(slot);
     for (int m = 0; fresh && m < PML_METRICS; m++)
         pml_ledger_adjust(slot, m, level[m]);
@@ -79,7 +78,6 @@ PyObject *pml_devices_levels(PyObject *module, PyObject *device)
 
 PyObject *pml_devices_used(PyObject *module, PyObject *unused)
 {
-    pml_ledger_catch_up();
     PyObject *list = PyList_New(0);
     for (int d = 0; list && d < pml_meter_devices(); d++) {
         if (!pml_meter_used(d))

@@ -7,7 +7,6 @@
 enum pml_lock_rank {
     PML_RANK_SAVED = 1, /* blocks that autograd keeps (saved_tables.h) */
     PML_RANK_DEVICE,    /* by device (ledger.h) */
-    PML_RANK_GATE,      /* of a device's queue, by device (report_queue.h) */
     PML_RANK_FAILURES,
     PML_RANK_PENDING,
     PML_RANK_OWNERS,

@@ -30,16 +30,4 @@ static inline void pml_series_add(struct pml_series *series, int64_t value)
         *last = value;
 }
 
-/* Several values, of which this is the highest, if one point takes them all. */
-static inline bool pml_series_add_all(struct pml_series *series, int count, int64_t highest)
-{
-    if (series->left < count)
-        return false;
-    series->left -= count;
-    int64_t *last = &series->value[series->used - 1];
-    if (*last < highest)
-        *last = highest;
-    return true;
-}
-
 #endif

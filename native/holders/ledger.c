@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "holders/report_queue.h"
 #include "holders/active_pictures.h"
 #include "holders/owner_bytes.h"
+#include "base/lock.h"
 #include "base/lock_order.h"
 #include "holders/owned_blocks.h"
 #include "meter/stream_pending.h"
@@ -210,66 +210,12 @@ void pml_ledger_allocated(int device, const void *pointer, int64_t size, int64_t
     observe_rise_in(pml_active_pictures_open(), device, size, value, owner);
 }
 
-/* ---- accelerators' reports, and locking ---- */
-
-/* Whether a value this high would be a new maximum. */
-static bool rises(uint64_t groups, int device, int64_t value)
-{
-    for (uint64_t left = groups; left;) {
-        const struct pml_peak *peak = pml_active_pictures_next(&left)->device[device];
-        if (!peak || peak->peak < value)
-            return true;
-    }
-    return false;
-}
-
-/* Some value may be a new maximum: then the blocks of that moment are those of a picture. */
-static void count_one_by_one(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending)
-{
-    for (int i = 0; i < count; i++) {
-        count_block(device, report[i].pointer, report[i].size, report[i].owner);
-        observe_rise_in(groups, device, report[i].size, report[i].allocated + pending, report[i].owner);
-    }
-}
-
-static void count_together(uint64_t groups, int device, const struct pml_report *report, int count, int64_t pending,
-                           int64_t highest)
-{
-    for (int i = 0; i < count; i++)
-        count_block(device, report[i].pointer, report[i].size, report[i].owner);
-    for (uint64_t left = groups; left;) {
-        struct pml_series *series = &pml_active_pictures_next(&left)->device[device]->series;
-        bool at_once = pml_series_add_all(series, count, highest);
-        for (int i = 0; i < count && !at_once; i++)
-            pml_series_add(series, report[i].allocated + pending);
-    }
-}
-
-static void count_reports(int device, const struct pml_report *report, int count)
-{
-    int64_t pending = pml_stream_pending_bytes(device);
-    struct pml_meter_events sum;
-    pml_report_queue_sum(report, count, pending, &sum);
-    uint64_t groups = pml_active_pictures_open();
-    if (rises(groups, device, sum.highest[PML_ACTIVE]))
-        count_one_by_one(groups, device, report, count, pending);
-    else
-        count_together(groups, device, report, count, pending, sum.highest[PML_ACTIVE]);
-    update_owned_bit(device);
-    pml_meter_add(device, &sum);
-}
-
-static void lock_alone(int device)
-{
-    pml_lock_order_taken(PML_RANK_DEVICE, device);
-    pml_lock_take(&devices[device].lock);
-}
+/* ---- locking ---- */
 
 void pml_ledger_lock(int device)
 {
-    lock_alone(device);
-    if (pml_report_queue_waits(device))
-        pml_report_queue_take(device, count_reports);
+    pml_lock_order_taken(PML_RANK_DEVICE, device);
+    pml_lock_take(&devices[device].lock);
 }
 
 void pml_ledger_unlock(int device)
@@ -278,58 +224,39 @@ void pml_ledger_unlock(int device)
     pml_lock_order_given(PML_RANK_DEVICE, device);
 }
 
-void pml_ledger_catch_up(void)
-{
-    for (int d = 1; d < pml_meter_devices(); d++)
-        if (pml_report_queue_waits(d)) {
-            pml_ledger_lock(d);
-            pml_ledger_unlock(d);
-        }
-}
-
 void pml_ledger_fold(void)
 {
     int devices = pml_meter_devices();
     if (pml_meter_unfolded(PML_CPU))
         pml_window_fold_device(PML_CPU);
     for (int d = 1; d < devices; d++)
-        if (pml_report_queue_waits(d) || pml_meter_unfolded(d)) {
+        if (pml_meter_unfolded(d)) {
             pml_ledger_lock(d);
             pml_window_fold_device(d);
             pml_ledger_unlock(d);
         }
 }
 
-/* Blocks may wait for streams, and only this thread knows which. */
-static void count_now(int device, const struct pml_report *report)
+/* ---- accelerators' reports ---- */
+
+static int64_t note_report(int device, int64_t size, int64_t allocated, int64_t reserved)
 {
-    pml_ledger_lock(device);
-    if (report->size < 0)
-        freed_on_streams(device, report->pointer, -report->size);
-    else
-        pml_stream_pending_allocated();
-    struct pml_meter_events sum;
-    pml_report_queue_sum(report, 1, pml_stream_pending_bytes(device), &sum);
-    int64_t value = sum.level[PML_ACTIVE];
-    pml_meter_add(device, &sum);
-    if (report->size < 0)
-        observe(device, value, NULL);
-    else
-        pml_ledger_allocated(device, report->pointer, report->size, value);
-    pml_ledger_unlock(device);
+    int64_t active = allocated + pml_stream_pending_bytes(device);
+    pml_meter_set(device, size, (int64_t[PML_METRICS]){active, allocated, reserved});
+    return active;
 }
 
 void pml_ledger_reported(int device, const void *pointer, int64_t size, int64_t allocated, int64_t reserved)
 {
-    if (pml_stream_pending_in_use()) {
-        count_now(device, &(struct pml_report){pointer, size, allocated, reserved, NULL});
-        return;
+    pml_ledger_lock(device);
+    if (size < 0) {
+        freed_on_streams(device, pointer, -size);
+        observe(device, note_report(device, size, allocated, reserved), NULL);
+    } else {
+        pml_stream_pending_allocated();
+        pml_ledger_allocated(device, pointer, size, note_report(device, size, allocated, reserved));
     }
-    bool owned = size > 0 && pml_active_pictures_any();
-    while (!pml_report_queue_add(device, pointer, size, allocated, reserved, owned)) {
-        pml_ledger_lock(device);
-        pml_ledger_unlock(device);
-    }
+    pml_ledger_unlock(device);
 }
 
 /* ---- values without blocks ---- */
@@ -420,7 +347,6 @@ void pml_ledger_set_phase(enum pml_phase now)
         atomic_store_explicit(&ender, &this_thread, memory_order_relaxed);
     if (before == (int)now)
         return;
-    pml_ledger_catch_up();
     if (before == PML_UNWATCHED)
         watches++;
     atomic_store_explicit(&phase, now, memory_order_relaxed);
@@ -511,19 +437,15 @@ void pml_ledger_observe_now(struct pml_peak_picture *picture)
 void pml_ledger_lock_all(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
-        lock_alone(d);
-    for (int d = 0; d < PML_MAX_DEVICES; d++)
-        pml_report_queue_shut(d, count_reports); /* no report names an owner that is freed */
+        pml_ledger_lock(d);
 }
 
 void pml_ledger_unlock_all(void)
 {
     for (int d = 0; d < PML_MAX_DEVICES; d++)
         update_owned_bit(d);
-    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--) {
-        pml_report_queue_open(d);
+    for (int d = PML_MAX_DEVICES - 1; d >= 0; d--)
         pml_ledger_unlock(d);
-    }
 }
 
 void pml_ledger_reset(void)

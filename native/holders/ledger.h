@@ -13,12 +13,9 @@
 /* True if no profiler records and no block has an owner: events need not be counted by owner. */
 bool pml_ledger_idle(void);
 
-/* Locking a device first counts its queued reports (report_queue.h). */
 void pml_ledger_lock(int device);
 void pml_ledger_unlock(int device);
-/* Counts the queued reports of all devices: before the meter is read. */
-void pml_ledger_catch_up(void);
-/* Counts them, and folds the peaks since the last fold into every open window (window.h). Needs the GIL. */
+/* Folds the peaks since the last fold into every open window (window.h). Needs the GIL. */
 void pml_ledger_fold(void);
 
 /* An accelerator's allocator reports, with its own lock held. */

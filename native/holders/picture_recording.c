@@ -20,7 +20,6 @@ static void begin(struct pml_peak_picture *picture)
 {
     if (picture->recorders++ > 0)
         return;
-    pml_ledger_catch_up();
     if (!picture->since)
         picture->since = pml_moment_next();
     picture->group = free_group();
@@ -87,8 +86,6 @@ void pml_picture_recording_clear(struct pml_peak_picture *picture)
 
 void pml_picture_recording_open(uint64_t groups)
 {
-    if (groups)
-        pml_ledger_catch_up();
     for (uint64_t left = groups; left;) {
         struct pml_peak_picture *picture = pml_active_pictures_next(&left);
         if (picture && atomic_fetch_add(&picture->open, 1) == 0)
@@ -98,8 +95,6 @@ void pml_picture_recording_open(uint64_t groups)
 
 void pml_picture_recording_close(uint64_t groups)
 {
-    if (groups)
-        pml_ledger_catch_up();
     for (uint64_t left = groups; left;) {
         struct pml_peak_picture *picture = pml_active_pictures_next(&left);
         if (picture)

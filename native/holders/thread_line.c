@@ -134,7 +134,7 @@ static struct pml_owner *find_waiting_line(void)
 }
 
 /* Looked up again only after a change. An owner is freed only after its line was left, which is a change. */
-struct pml_owner *pml_thread_line_waiting(void)
+static struct pml_owner *waiting_line(void)
 {
     uint64_t changes = atomic_load_explicit(&pml_thread_line_changes, memory_order_acquire);
     uint64_t ends = atomic_load_explicit(&gone, memory_order_acquire);
@@ -146,19 +146,13 @@ struct pml_owner *pml_thread_line_waiting(void)
     return here.waiting;
 }
 
-struct pml_owner *pml_thread_line_now(bool *waits)
+struct pml_owner *pml_thread_line_owner(void)
 {
     struct pml_thread_line *thread_line = here.thread_line;
     struct pml_owner *owner = thread_line ? atomic_load_explicit(&thread_line->owner, memory_order_relaxed) : NULL;
-    if (!owner && here.kind == UNKNOWN)
+    if (owner)
+        return owner;
+    if (here.kind == UNKNOWN)
         here.kind = kind_of_thread();
-    *waits = !owner && here.kind == AUTOGRAD;
-    return owner;
-}
-
-struct pml_owner *pml_thread_line_owner(void)
-{
-    bool waits;
-    struct pml_owner *owner = pml_thread_line_now(&waits);
-    return waits ? pml_thread_line_waiting() : owner;
+    return here.kind == AUTOGRAD ? waiting_line() : NULL;
 }

@@ -33,15 +33,8 @@ static inline void pml_thread_line_set(struct pml_thread_line *thread_line, stru
     atomic_store_explicit(&pml_thread_line_changes, changes + 1, memory_order_release);
 }
 
-/* The line that this thread runs, or NULL: then `*waits` is true if it is a thread of autograd, for which another
- * thread's line may wait. The owner is not freed while its thread runs the line, so no lock is needed. */
-struct pml_owner *pml_thread_line_now(bool *waits);
-
-/* On autograd's threads: the line that waits for them, or NULL. A device's lock or the queue's gate (report_queue.h) is
- * held. */
-struct pml_owner *pml_thread_line_waiting(void);
-
-/* The owner of what this thread allocates: its own line, else the waiting line. A device's lock is held. */
+/* The owner of what this thread allocates: its own line; on autograd's threads the line that waits for them; or NULL. A
+ * device's lock is held, so the owner is not freed. */
 struct pml_owner *pml_thread_line_owner(void);
 
 void pml_thread_line_lock(void);

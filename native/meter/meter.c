@@ -5,8 +5,6 @@
  */
 #include "meter/meter.h"
 
-#include <string.h>
-
 struct pml_meter pml_meter = {.devices = 1};
 
 static void raise_to(_Atomic int64_t *top, int64_t value)
@@ -17,7 +15,7 @@ static void raise_to(_Atomic int64_t *top, int64_t value)
     }
 }
 
-void pml_meter_expect(int device)
+static void expect(int device)
 {
     int devices = pml_meter_devices();
     while (devices <= device && !atomic_compare_exchange_weak(&pml_meter.devices, &devices, device + 1)) {
@@ -26,7 +24,7 @@ void pml_meter_expect(int device)
 
 static void begin_use(int device)
 {
-    pml_meter_expect(device);
+    expect(device);
     atomic_store(&pml_meter.device[device].used, true);
 }
 
@@ -59,36 +57,30 @@ static void set_level(struct pml_device *dev, int metric, int64_t level, int64_t
         atomic_store_explicit(&dev->top[metric], highest, memory_order_relaxed);
 }
 
-static void tick(int device, int events)
+static void tick(int device)
 {
     struct pml_device *dev = &pml_meter.device[device];
     uint64_t ticks = atomic_load_explicit(&dev->ticks, memory_order_relaxed);
     use(device);
-    atomic_store_explicit(&dev->ticks, ticks + (unsigned)events, memory_order_release);
-}
-
-void pml_meter_add(int device, const struct pml_meter_events *sum)
-{
-    struct pml_device *dev = &pml_meter.device[device];
-    for (int m = 0; m < PML_METRICS; m++)
-        set_level(dev, m, sum->level[m], sum->highest[m]);
-    pml_numbers_add_unshared(&dev->gross, sum->gross);
-    pml_numbers_add_unshared(&dev->count, sum->count);
-    tick(device, sum->events);
+    atomic_store_explicit(&dev->ticks, ticks + 1, memory_order_release);
 }
 
 void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS])
 {
-    struct pml_meter_events one = {.gross = size > 0 ? size : 0, .count = size > 0, .events = 1};
-    memcpy(one.level, totals, sizeof one.level);
-    memcpy(one.highest, totals, sizeof one.highest);
-    pml_meter_add(device, &one);
+    struct pml_device *dev = &pml_meter.device[device];
+    for (int m = 0; m < PML_METRICS; m++)
+        set_level(dev, m, totals[m], totals[m]);
+    if (size > 0) {
+        pml_numbers_add_unshared(&dev->gross, size);
+        pml_numbers_add_unshared(&dev->count, 1);
+    }
+    tick(device);
 }
 
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value)
 {
     set_level(&pml_meter.device[device], metric, value, value);
-    tick(device, 1);
+    tick(device);
 }
 
 void pml_meter_invalidate(void)
@@ -103,7 +95,7 @@ void pml_meter_observe(int device, const struct pml_levels *now, const int64_t p
         set_level(dev, m, now->level[m], peak[m]);
     atomic_store_explicit(&dev->gross, now->gross, memory_order_relaxed);
     atomic_store_explicit(&dev->count, now->count, memory_order_relaxed);
-    tick(device, 1);
+    tick(device);
 }
 
 void pml_meter_read(int device, struct pml_levels *levels)

@@ -47,20 +47,8 @@ extern struct pml_meter pml_meter;
 /* Events. `size` > 0 allocates, < 0 frees. `move` is for the CPU: relative, on any number of threads at once, allocated
  * bytes only; it gives the level after it. */
 int64_t pml_meter_move(int device, int64_t size);
-/* Several accelerator events that followed each other: levels after them, the highest among them, and what they
- * allocated. */
-struct pml_meter_events {
-    int64_t level[PML_METRICS];
-    int64_t highest[PML_METRICS];
-    int64_t gross;
-    int64_t count;
-    int events;
-};
-void pml_meter_add(int device, const struct pml_meter_events *sum);
-/* One event, with the totals after it. */
+/* One event of an accelerator, with the totals after it. */
 void pml_meter_set(int device, int64_t size, const int64_t totals[PML_METRICS]);
-/* There will be events on the device: it is one of `pml_meter_devices`. Any thread. */
-void pml_meter_expect(int device);
 /* A level that changed, or was found to differ, without an allocation. */
 void pml_meter_adjust(int device, enum pml_metric metric, int64_t value);
 /* What a statistics reading says happened since the last one: levels now and the highest in between. */

@@ -8,7 +8,7 @@
 #include "base/lock_order.h"
 #include "base/moment.h"
 #include "base/pointer_hash.h"
-#include "holders/report_queue.h"
+#include "holders/ledger.h"
 #include "holders/thread_line.h"
 
 struct owner {
@@ -190,12 +190,12 @@ void pml_saved_tables_freed(const void *pointer)
 static void lock_lines(void)
 {
     pml_saved_tables_lock();
-    pml_report_queue_hold_gate(PML_CPU);
+    pml_ledger_lock(PML_CPU);
 }
 
 static void unlock_lines(void)
 {
-    pml_report_queue_let_gate_go(PML_CPU);
+    pml_ledger_unlock(PML_CPU);
     pml_saved_tables_unlock();
 }
 

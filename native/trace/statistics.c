@@ -197,7 +197,6 @@ static bool in_doubt(void)
 /* Reads what events do not show. Nothing is read if nothing happened since the last reading. */
 static void look_closer(struct pml_statistics *s, bool sample)
 {
-    pml_ledger_catch_up();
     uint64_t ticks = pml_meter_ticks();
     sample = sample && ticks != s->sampled;
     if (ticks == s->looked && !sample && !s->only)

@@ -8,7 +8,6 @@
 #include "holders/failures.h"
 #include "holders/picture_recording.h"
 #include "holders/thread_line.h"
-#include "holders/report_queue.h"
 #include "segment_world.h"
 
 static struct pml_peak_picture picture[RECORDERS];
@@ -48,7 +47,6 @@ static inline void forget_figures(int r, struct pml_frame_stack *stack)
 
 static inline void fresh_holders(void)
 {
-    pml_ledger_catch_up();
     fresh(false);
     memset(total, 0, sizeof total);
     for (int r = 0; r < RECORDERS; r++)

@@ -26,7 +26,6 @@ static void (*read_statistics)(void);
 
 static inline void synchronise(bool sample)
 {
-    pml_ledger_catch_up();
     if (sample && pml_meter_ticks() != read_at) {
         read_statistics();
         read_at = pml_meter_ticks();

@@ -71,20 +71,17 @@ static void load_c10_cuda(void)
 static struct pml_levels levels(int device)
 {
     struct pml_levels now;
-    pml_ledger_catch_up();
     pml_meter_read(device, &now);
     return now;
 }
 
 static uint64_t ticks(void)
 {
-    pml_ledger_catch_up();
     return pml_meter_ticks();
 }
 
 static void fresh(void)
 {
-    pml_ledger_catch_up();
     fresh_meter();
     pml_cpu_blocks_clear();
     pml_allocator_events_take_released();

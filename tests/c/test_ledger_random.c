@@ -50,7 +50,6 @@ static void see(int r, int d)
 
 static void see_all(void)
 {
-    pml_ledger_catch_up(); /* a device is known once its first report is counted */
     for (int r = 0; r < RECORDERS; r++)
         for (int d = 0; d < 2; d++)
             if (pml_meter_used(d))
