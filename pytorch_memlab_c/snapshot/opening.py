@@ -58,11 +58,11 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._raw.readinto(buffer)  # type: ignore[attr-defined]
-        self._read += count or 0
+        count: int = self._raw.readinto1(buffer)  # type: ignore[attr-defined]  # what is there, not all that fits
+        self._read += count
         if self._show and time.monotonic() - self._start > _PATIENCE:
             self._show_bar()
-        return count or 0
+        return count
 
     def _show_bar(self) -> None:
         if self._bar is None:
