@@ -40,12 +40,12 @@ class MergedFunction(NamedTuple):
 def merge(options: argparse.Namespace) -> int:
     """Run the command; its exit status is returned."""
     paths = checked_paths(options.output, (".csv", ".txt"))
-    if are_snapshots(options.files):
-        files = files_in(options.files)
-        merge_snapshots(files, rank_names(files), paths)
+    files = files_in(options.files)
+    ranks = rank_names(files)
+    if are_snapshots(files):
+        merge_snapshots(files, ranks, paths)
         return 0
-    reports = [load_records(file) for file in options.files]
-    ranks = rank_names(options.files)
+    reports = [load_records(file) for file in files]
     try:
         merged = list(merge_records(reports, options.column, options.function))
     except ValueError as error:

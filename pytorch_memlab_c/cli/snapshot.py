@@ -79,7 +79,7 @@ def _write(loaded: Snapshot, paths: Sequence[str], options: argparse.Namespace) 
 
 
 def are_snapshots(paths: Sequence[str]) -> bool:
-    """Whether the files that `diff` or `merge` was given are snapshots, by how they begin; a folder holds some."""
+    """Whether the files that `diff` or `merge` was given are snapshots, by how they begin."""
     found = [_is_snapshot(path) for path in paths]
     if any(found) and not all(found):
         other = paths[found.index(False)]
@@ -88,8 +88,6 @@ def are_snapshots(paths: Sequence[str]) -> bool:
 
 
 def _is_snapshot(path: str) -> bool:
-    if os.path.isdir(path):
-        return True
     try:
         with open(path, "rb") as file:
             return file.read(4).startswith(_BEGINNINGS)
@@ -98,18 +96,22 @@ def _is_snapshot(path: str) -> bool:
 
 
 def files_in(paths: Sequence[str]) -> list[str]:
-    """The files, and those of the folders: everything in them that begins as a snapshot does."""
+    """The files, and those of the folders: their memory snapshots, or their reports in JSON."""
     found: list[str] = []
     for path in paths:
-        if not os.path.isdir(path):
-            found.append(path)
-            continue
-        inside = sorted(glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True), key=_natural)
-        files = [file for file in inside if os.path.isfile(file) and _is_snapshot(file)]
-        if not files:
-            raise UsageError(f"{path}: the folder has no memory snapshot")
-        found += files
+        found += _files_of_folder(path) if os.path.isdir(path) else [path]
     return found
+
+
+def _files_of_folder(folder: str) -> list[str]:
+    inside = sorted(glob.glob(os.path.join(glob.escape(folder), "**", "*"), recursive=True), key=_natural)
+    snapshots = [file for file in inside if os.path.isfile(file) and _is_snapshot(file)]
+    reports = [file for file in inside if file.lower().endswith(".json") and os.path.isfile(file)]
+    if snapshots and reports:
+        raise UsageError(f"{folder}: the folder has memory snapshots and reports in JSON; name the files to merge")
+    if not snapshots and not reports:
+        raise UsageError(f"{folder}: the folder has no memory snapshot and no report in JSON")
+    return snapshots or reports
 
 
 def _natural(path: str) -> list[tuple[int, str]]:

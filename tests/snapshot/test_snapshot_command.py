@@ -123,6 +123,38 @@ def test_merge_shows_a_folder_of_ranks(folder: Path) -> None:
     assert [(row["rank"], row["peak"]) for row in rows] == [(f"rank{r}", str(2 * M * (r + 1))) for r in range(11)]
 
 
+def test_merge_shows_a_folder_of_reports(folder: Path) -> None:
+    (folder / "ranks").mkdir()
+    (folder / "train.py").write_text("def f():\n    return 1\nf()\n")
+    for rank in (0, 1, 10):
+        done = python(folder, "run", "-o", f"ranks/report.rank{rank}.json", "train.py", command=COMMAND)
+        assert done.returncode == 0, done.stderr
+    text = run(folder, "merge", "ranks")
+    assert ["rank0", "rank1", "rank10"] in [line.split() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([], "no memory snapshot and no report in JSON"),
+        (["notes.txt"], "no memory snapshot and no report in JSON"),
+        (["a.pickle", "a.json"], "memory snapshots and reports in JSON; name the files"),
+    ],
+    ids=["empty", "others", "both"],
+)
+def test_merge_of_a_folder_that_does_not_say_what_is_meant(folder: Path, files: list[str], said: str) -> None:
+    (folder / "ranks").mkdir()
+    for name in files:
+        (folder / "ranks" / name).write_bytes((folder / "leak.pickle").read_bytes() if "pickle" in name else b"{}")
+    done = python(folder, "merge", "ranks", command=COMMAND)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_diff_of_folders_names_what_is_wrong(folder: Path) -> None:
+    done = python(folder, "diff", ".", ".", command=COMMAND)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "directory" in done.stderr
+
+
 def test_run_needs_a_name_that_says_what_it_is(folder: Path) -> None:
     (folder / "train.py").write_text("print('ran')\n")
     done = python(folder, "run", "--snapshot", "out.txt", "train.py", command=COMMAND)

@@ -51,7 +51,7 @@ def run(source: str, folder: Path, **env: str) -> str:
 
 
 def programs(settings: str) -> dict[str, Any]:
-    words = [sys.executable, "-W", "ignore", PROGRAMS, "1", "25", *([settings] if settings else [])]
+    words = [sys.executable, "-W", "ignore", PROGRAMS, "1", "100", *([settings] if settings else [])]
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
