@@ -9,6 +9,7 @@
 #include "testing.h"
 #include "trace/hook.h"
 #include "trace/statistics.h"
+#include "types/growth_figures.h"
 #include "types/entry.h"
 #include "types/holders_type.h"
 #include "types/peak_window.h"
@@ -86,8 +87,8 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 static int add_other_types(PyObject *module)
 {
     int (*const add[])(PyObject *) = {
-        pml_snapshot_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,  pml_peak_window_add_types,
-        pml_devices_add_types,  pml_storages_add_types,      pml_snapshot_data_add_types,
+        pml_growth_figures_add_types, pml_snapshot_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,
+        pml_peak_window_add_types,    pml_devices_add_types,  pml_storages_add_types,      pml_snapshot_data_add_types,
     };
     for (size_t i = 0; i < sizeof add / sizeof *add; i++)
         if (add[i](module) < 0)

@@ -11,6 +11,28 @@ from typing_extensions import Self
 
 MAX_DEVICES: int
 
+class GrowthStretch(NamedTuple):
+    """Samples of what a line held that followed each other.
+
+    `held_bytes`: the lowest as one of these runs began; `old_bytes`: the lowest of what its last run had not made.
+    """
+
+    samples: int
+    runs: int
+    held_bytes: int
+    old_bytes: int
+
+class LineGrowth(NamedTuple):
+    """What a line held on one device over its runs, without the first that took memory.
+
+    `end_bytes`: `live_bytes` with what was freed only because functions ended.
+    """
+
+    live_bytes: int
+    end_bytes: int
+    runs: list[GrowthStretch]
+    calls: list[GrowthStretch]
+
 class LineStats(NamedTuple):
     """A line's figures on one device."""
 
@@ -28,7 +50,7 @@ class LineStats(NamedTuple):
     gross_bytes: int
     allocations: int
     column_values: tuple[int, ...] | None
-    growth: tuple[Any, ...] | None
+    growth: LineGrowth | None
     net_later_max_bytes: int | None
 
 class LineCounts(NamedTuple):

@@ -1,4 +1,4 @@
-/* Places (see thread_line.h). */
+/* Which line each thread runs (see thread_line.h). */
 #include "holders/thread_line.h"
 
 #include <pthread.h>

@@ -19,7 +19,7 @@ struct object_vector {
     Py_ssize_t count, room;
 };
 
-static bool pile_grow(struct object_vector *object_vector)
+static bool vector_grow(struct object_vector *object_vector)
 {
     Py_ssize_t room = object_vector->room ? 2 * object_vector->room : 256;
     PyObject **items = PyMem_RawRealloc(object_vector->items, (size_t)room * sizeof *items);
@@ -53,7 +53,7 @@ static inline bool take(struct selection *selection, PyObject *object, struct ob
         *passed = type;
         return true;
     }
-    if (object_vector->count == object_vector->room && !pile_grow(object_vector))
+    if (object_vector->count == object_vector->room && !vector_grow(object_vector))
         return false;
     object_vector->items[object_vector->count++] = object;
     return true;

@@ -177,7 +177,10 @@ def _add_diff(parser: Parser) -> None:
 
 def _add_merge(parser: Parser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="file", help="reports that were written as .json, or snapshots, one a rank; or a folder"
+        "files",
+        nargs="+",
+        metavar="file",
+        help="reports that were written as .json, or snapshots, one a rank; or a folder",
     )
     _append(parser, "-o", "--output", metavar="FILE", help="write the table here: .csv or .txt")
     _add_selection(parser)

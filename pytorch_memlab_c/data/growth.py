@@ -48,7 +48,7 @@ class History(NamedTuple):
 
     @classmethod
     def of(cls, raw: Sequence[Any] | None) -> History | None:
-        """From the plain tuple of a snapshot, or the list in a JSON file."""
+        """From the list in a JSON file."""
         if raw is None:
             return None
         history = cls(*raw)

@@ -8,11 +8,11 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from .device_names import TARGET, parse_view, slot_name
-from .growth import History
+from .growth import History, Stretch
 from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .saved_types import SavedLines, by_code
-from .snapshot_types import CodeCounts, LineCounts, LineStats, SavedCode
+from .snapshot_types import CodeCounts, GrowthStretch, LineCounts, LineGrowth, LineStats, SavedCode
 from .sources import Source, def_line, source_of
 
 Name = str | tuple[str, str | None]
@@ -136,9 +136,17 @@ def _stats(counted: LineStats) -> Stats:
         gross_bytes=counted.gross_bytes,
         allocations=counted.allocations,
         extra=counted.column_values,
-        growth=History.of(counted.growth),
+        growth=None if counted.growth is None else _history(counted.growth),
         net_later_max=counted.net_later_max_bytes,
     )
+
+
+def _history(counted: LineGrowth) -> History:
+    return History(counted.live_bytes, counted.end_bytes, _stretches(counted.runs), _stretches(counted.calls))
+
+
+def _stretches(counted: Iterable[GrowthStretch]) -> tuple[Stretch, ...]:
+    return tuple(Stretch(one.samples, one.runs, one.held_bytes, one.old_bytes) for one in counted)
 
 
 def _line_records(

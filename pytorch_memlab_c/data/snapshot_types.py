@@ -7,7 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, Protocol
+from typing import Protocol
+
+
+class GrowthStretch(Protocol):
+    """Samples of what a line held that followed each other; `growth.Stretch` says what each figure means."""
+
+    @property
+    def samples(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def held_bytes(self) -> int: ...
+    @property
+    def old_bytes(self) -> int: ...
+
+
+class LineGrowth(Protocol):
+    """What a line held on one device over its runs; `growth.History` says what each figure means."""
+
+    @property
+    def live_bytes(self) -> int: ...
+    @property
+    def end_bytes(self) -> int: ...
+    @property
+    def runs(self) -> Sequence[GrowthStretch]: ...
+    @property
+    def calls(self) -> Sequence[GrowthStretch]: ...
 
 
 class LineStats(Protocol):
@@ -42,7 +68,7 @@ class LineStats(Protocol):
     @property
     def column_values(self) -> tuple[int | None, ...] | None: ...
     @property
-    def growth(self) -> Sequence[Any] | None: ...
+    def growth(self) -> LineGrowth | None: ...
     @property
     def net_later_max_bytes(self) -> int | None: ...
 

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 from gpu_device import environment, gpu
-from made_up_snapshots import code_named, line, made_up_records, stats
+from made_up_snapshots import code_named, growing, line, made_up_records, stats
 from program_support import Block, OwnedBlock
 from run_program import SUPPORT, run_program
 
@@ -269,8 +269,7 @@ def test_a_loop_through_a_modules_parts_is_one_run():
 
 
 def leaking_records():
-    raw = (8192, 8192, [(1, 1, 1024 * i, 1024 * i - 1024) for i in range(1, 9)], [(1, 8, 1024, 0)])
-    grown = stats(9000, 1024, runs=9, net_sum=9216)._replace(growth=raw, net_later_max_bytes=1024)
+    grown = stats(9000, 1024, runs=9, net_sum=9216)._replace(growth=growing(1024), net_later_max_bytes=1024)
     code = code_named("leaks")
     return made_up_records([(code, 1, [line(2, 9, 1, grown, slot_1=grown)])])
 

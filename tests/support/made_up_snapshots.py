@@ -12,6 +12,20 @@ K = 1024
 M = 1024 * 1024
 
 
+class GrowthStretch(NamedTuple):
+    samples: int
+    runs: int
+    held_bytes: int
+    old_bytes: int
+
+
+class LineGrowth(NamedTuple):
+    live_bytes: int
+    end_bytes: int
+    runs: list[GrowthStretch]
+    calls: list[GrowthStretch]
+
+
 class LineStats(NamedTuple):
     runs: int
     active_peak_bytes: int
@@ -27,7 +41,7 @@ class LineStats(NamedTuple):
     gross_bytes: int
     allocations: int
     column_values: tuple[int | None, ...] | None = None
-    growth: tuple[Any, ...] | None = None
+    growth: LineGrowth | None = None
     net_later_max_bytes: int | None = None
 
 
@@ -64,6 +78,12 @@ class SavedCode(NamedTuple):
 def made_up_records(entries: Iterable[tuple[CodeType, int, Iterable[LineCounts]]], **kwargs: Any) -> LineRecords:
     """Records of `(code, calls, lines)` for each code object."""
     return LineRecords.from_snapshot([CodeCounts(*entry) for entry in entries], **kwargs)
+
+
+def growing(each: int, runs: int = 8) -> LineGrowth:
+    """A line that holds so much more after each of these runs, all in one call."""
+    stretches = [GrowthStretch(1, 1, each * i, each * i - each) for i in range(1, runs + 1)]
+    return LineGrowth(each * runs, each * runs, stretches, [GrowthStretch(1, runs, each, 0)])
 
 
 def stats(

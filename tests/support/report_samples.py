@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from made_up_snapshots import K, M, SavedCode, SavedLine, code_named, line, made_up_records, stats
+from made_up_snapshots import K, M, SavedCode, SavedLine, code_named, growing, line, made_up_records, stats
 
 from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
 from pytorch_memlab_c.line_profiler.records import LineRecords
@@ -84,8 +84,7 @@ def mixed() -> LineRecords:
 def whole() -> LineRecords:
     """A report with everything that stands beside the tables, of hostile source: who holds the peaks, allocations that
     failed, growth, and what backward will need."""
-    history = (8 * K, 8 * K, [(1, 1, K * i, K * i - K) for i in range(1, 9)], [(1, 8, K, 0)])
-    grown = stats(9 * M, K, runs=9, net_sum=9 * K)._replace(growth=history, net_later_max_bytes=K)
+    grown = stats(9 * M, K, runs=9, net_sum=9 * K)._replace(growth=growing(K), net_later_max_bytes=K)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/project/work.py")
     kept = [SavedLine(number, CUDA0, number * M, M, 2 * M, M, K, K, K) for number in range(2, len(HOSTILE) + 1)]
