@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "elf/elf_got.h"
-#include "events/torch_abi.h"
+#include "base/torch_abi.h"
 #include "holders/failures.h"
 #include "holders/ledger.h"
 #include "meter/cpu_blocks.h"

@@ -9,7 +9,7 @@
 
 #include "elf/elf_got.h"
 #include "events/tensor_wrappers.h"
-#include "events/torch_abi.h"
+#include "base/torch_abi.h"
 #include "saved/saved_tables.h"
 
 #define MOST_WRAPPERS 16 /* around one another; more are not looked into */

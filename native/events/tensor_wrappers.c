@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "events/torch_abi.h"
+#include "base/torch_abi.h"
 
 #define MOST_KINDS 8
 

@@ -2,7 +2,7 @@
 #ifndef SIM_CONTENTS_H
 #define SIM_CONTENTS_H
 
-#include "events/torch_abi.h"
+#include "base/torch_abi.h"
 
 /* Stands in for c10::reportMemoryUsageToProfiler in libc10_cuda. */
 void sim_contents_report(void *block, int64_t size, size_t allocated, size_t reserved, struct pml_torch_device device);

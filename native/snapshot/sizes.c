@@ -10,12 +10,13 @@
 
 #include <stdlib.h>
 
+#include "base/torch_abi.h"
 #include "snapshot/addresses.h"
 #include "snapshot/spans.h"
 
-#define UNIT UINT64_C(512)
-#define SMALL (UINT64_C(1) << 20)         /* requests up to this come from small segments */
-#define SMALL_SEGMENT (UINT64_C(2) << 20) /* which are this large */
+#define UNIT PML_TORCH_BLOCK_UNIT
+#define SMALL PML_TORCH_SMALL_REQUEST
+#define SMALL_SEGMENT PML_TORCH_SMALL_SEGMENT
 
 struct gaps {
     struct pml_replay *replay;

@@ -8,7 +8,7 @@
 
 #include "cpython/named_tuples.h"
 #include "events/saved_events.h"
-#include "events/torch_abi.h"
+#include "base/torch_abi.h"
 
 #define MOST_SAMPLES 8
 

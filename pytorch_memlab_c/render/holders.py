@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..data.device_names import device_order
 from ..data.holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from ..data.tables import Table
+from ..data.torch_abi import segment_for
 from .text import clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def what_would_fit(failure: OutOfMemory) -> list[str]:
     if failure.reserved is None or failure.unused is None:
         return []
     gaps = failure.reserved - failure.active
-    missing = _segment(failure.asked) - failure.unused
+    missing = segment_for(failure.asked) - failure.unused
     if missing > failure.reserved:
         return [_cannot_fit(failure)]
     reasons = []
@@ -210,15 +211,6 @@ def _cannot_fit(failure: OutOfMemory) -> str:
         return f"it cannot fit: the device has {readable_size(failure.total)} in all"
     most = failure.reserved + failure.unused
     return f"it cannot fit: with nothing else held, this process could have {readable_size(most)}"
-
-
-def _segment(asked: int) -> int:
-    """The bytes that the caching allocator takes from the device for a request that no segment has room for."""
-    if asked <= 1 << 20:
-        return 2 << 20
-    if asked < 10 << 20:
-        return 20 << 20
-    return -(-asked // (2 << 20)) * (2 << 20)
 
 
 def _enough(failure: OutOfMemory, missing: int) -> list[str]:

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ..data.torch_abi import DEVICE_COUNT
 from ..engine import following
 from ..engine.torch_import import after_torch_import
 from . import environment, program_end
@@ -39,7 +40,7 @@ def _visible_devices(torch: Any) -> int | None:
     """The number of devices libc10_cuda sees. Asked of it directly: torch.cuda.device_count() may ask NVML."""
     library = Path(torch.__file__).parent / "lib" / "libc10_cuda.so"
     try:
-        count = ctypes.CDLL(str(library))["_ZN3c104cuda12device_countEv"]
+        count = ctypes.CDLL(str(library))[DEVICE_COUNT]
     except (OSError, AttributeError):
         return None
     count.restype = ctypes.c_int8

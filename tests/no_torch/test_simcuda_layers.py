@@ -24,7 +24,7 @@ ORDER = """
 """
 LEVELS = {unit: level for level, units in enumerate(ORDER.strip().split("\n")) for unit in units.split()}
 #: What it may include beside its own headers.
-FOREIGN = {"elf/elf.h", "events/torch_abi.h"}
+FOREIGN = {"elf/elf.h", "base/torch_abi.h"}
 
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)

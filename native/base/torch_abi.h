@@ -1,6 +1,8 @@
 /* What is known of PyTorch's binaries: names of libraries and functions, layouts, and the versions in which each was
  * seen.
  *
+ * What Python's side needs of the same kind is in pytorch_memlab_c/data/torch_abi.py.
+ *
  * No header of PyTorch is used, so that one build serves all versions. All that would have to be looked at again for a
  * new version is here; what of NVIDIA's binaries is known, in simcuda/cuda_abi.h. Declarations only: no state.
  * "Seen in" lists the wheels that were examined, of Linux x86-64 unless it says otherwise.
@@ -56,6 +58,12 @@ typedef void pml_torch_report_out_of_memory(int64_t, size_t, size_t, struct pml_
 #define PML_CUDA_FREE "cudaFree"
 #define PML_CUDA_STREAM_SYNCHRONIZE "cudaStreamSynchronize"
 #define PML_CUDA_DEVICE_SYNCHRONIZE "cudaDeviceSynchronize"
+
+/* How the caching allocator rounds and where it takes blocks from, in bytes: c10/cuda/CUDACachingAllocator's
+ * kMinBlockSize, kSmallSize and kSmallBuffer. Seen in 2.1.2, 2.6.0, 2.9.1 and 2.14.1. */
+#define PML_TORCH_BLOCK_UNIT UINT64_C(512)          /* blocks are multiples of it */
+#define PML_TORCH_SMALL_REQUEST (UINT64_C(1) << 20) /* requests up to this come from small segments */
+#define PML_TORCH_SMALL_SEGMENT (UINT64_C(2) << 20) /* which are this large */
 
 /* ---- CPU memory: what libc10 calls through its GOT. Seen in 2.1.2 to 2.14.1, in 2.9.1 for AArch64 too ---- */
 
