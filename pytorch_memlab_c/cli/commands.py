@@ -12,6 +12,7 @@ from typing import Any
 
 from ..data import advice
 from ..data.version import __version__
+from ..render.text import clean, write_text
 from .usage import Parser, UsageError
 
 _RUN_EXAMPLES = """\
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = options.action(options)
         return code
     except UsageError as error:
-        print(f"{parser.prog} {options.command}: error: {error}", file=sys.stderr)
+        write_text(sys.stderr, f"{parser.prog} {options.command}: error: {clean(str(error))}\n")
         return 2
     except KeyboardInterrupt:
         if options.command in _PROGRAM_COMMANDS:  # the program's own

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..data.columns import is_bytes
-from ..render.text import clean_code, readable_size, right_column, show_value
+from ..render.text import clean, clean_code, readable_size, right_column, show_value
 from .differences import Comparison, Difference
 from .loading import load_records
 from .outputs import print_text
@@ -41,7 +41,7 @@ def render_comparison(comparison: Comparison) -> str:
         f"({_signed(column, after - before)})\n"
         for column, (before, after) in comparison.highest.items()
     ]
-    below += [f"note: {note}\n" for note in comparison.notes]
+    below += [f"note: {clean(note)}\n" for note in comparison.notes]
     return "\n".join((parts or ["no line differs\n"]) + (["".join(below)] if below else []))
 
 
@@ -55,7 +55,9 @@ def _grid(columns: Sequence[str], differences: Sequence[Difference]) -> list[str
                 _column(f"{column}.{_SIDES[side]}", height, differences, [show(column, v[side]) for v in values])
             )
     cells.append(_column("line", height, differences, [_lines(difference) for difference in differences]))
-    cells.append(_column("function", height, differences, [difference.function.qualname for difference in differences]))
+    cells.append(
+        _column("function", height, differences, [clean(difference.function.qualname) for difference in differences])
+    )
     code = ["  code", *[""] * (height - 1)]
     for difference in differences:
         code += _code(difference)

@@ -16,7 +16,7 @@ from ..data.tables import build_tables, default_columns_for
 from ..line_profiler.records import LineRecords
 from ..render.files import write_file
 from ..render.holders import devices_of, render_holders
-from ..render.text import clean_code, right_column, show_value
+from ..render.text import clean, clean_code, right_column, show_value
 from .differences import chosen_functions
 from .loading import load_records
 from .outputs import checked_paths, print_text, tell
@@ -53,7 +53,7 @@ def merge(options: argparse.Namespace) -> int:
     tables = [_text_of(function, ranks) for function in merged] or ["no function is in these reports\n"]
     held = [_held_text(rank, records) for rank, records in zip(ranks, reports)]
     text = "\n\n".join([*tables, *filter(None, held)])
-    notes = [f"{rank}: {note}" for rank, records in zip(ranks, reports) for note in records.notes]
+    notes = [clean(f"{rank}: {note}") for rank, records in zip(ranks, reports) for note in records.notes]
     text += "".join(f"\nnote: {note}" for note in notes) + ("\n" if notes else "")
     for path in paths:
         write_file(path, _csv_of(merged, ranks) if path.endswith(".csv") else text)
@@ -115,7 +115,7 @@ def _text_of(function: MergedFunction, ranks: Sequence[str]) -> str:
     cells.append(right_column(["line"], height, [str(number) for number, _, _ in function.lines]))
     code = ["code", *[""] * (height - 1), *(clean_code(text) for _, text, _ in function.lines)]
     rows = [f"{' '.join(row)}  {text}".rstrip() for *row, text in zip(*cells, code)]
-    return "\n".join([f"## {function.qualname}", "", *rows]) + "\n"
+    return "\n".join([f"## {clean(function.qualname)}", "", *rows]) + "\n"
 
 
 def _held_text(rank: str, records: LineRecords) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
+from ..render.text import clean
+
 
 class UsageError(Exception):
     """What the user asked for cannot be done; the message says what to do instead."""
@@ -15,7 +17,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: error: {clean(message)} (see {self.prog} --help)\n")
 
 
 def one_line(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..render.text import clean_code, readable_size
+from ..render.text import clean, clean_code, readable_size
 from .html import render_memory
 from .rows import Row, Section
 from .text import breakdown, folded_line, shown_size, totals
@@ -32,7 +32,7 @@ class ReportDisplay:
             lines += [_line(width, self.label(row), shown_size(row), readable_size(row.nbytes)) for row in section.rows]
             lines += [_line(width, text, "", size) for text, size in folded_line(section)]
             lines += ["-" * length, *totals(section), *map(str, breakdown(section)), "-" * length]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
+        return "\n".join([*lines, *(f"note: {clean(note)}" for note in self.notes)]) + "\n"
 
     __repr__ = __str__
 

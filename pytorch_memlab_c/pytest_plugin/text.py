@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import simulate
 from ..data.device_names import CPU, device_order
-from ..render.text import clean_code, readable_size
+from ..render.text import clean, clean_code, readable_size
 
 if TYPE_CHECKING:
     from ..data.record_types import FunctionRecord, LineRecord, Stats
@@ -60,7 +60,7 @@ def _peak_lines(block: peak_memory, records: LineRecords | None) -> Iterator[str
     yield f"  {'peak':>9} {'net':>9} {'allocated':>9} {'hits':>5}  line"
     for entry in at_peak or highest:
         yield from _describe_line(entry, block.baseline_bytes)
-    yield from (f"note: {note}" for note in (records.notes if records else ()))
+    yield from (f"note: {clean(note)}" for note in (records.notes if records else ()))
 
 
 def _highest_lines(records: LineRecords, device: str) -> Iterator[_Line]:
@@ -75,7 +75,7 @@ def _describe_line(entry: _Line, baseline: int) -> Iterator[str]:
     function, line, stats = entry
     sizes = (max(stats.allocated_peak - baseline, 0), stats.net_sum, stats.gross_bytes)
     cells = " ".join(f"{readable_size(size):>9}" for size in sizes)
-    yield f"  {cells} {line.hits:>5}  {_shown_path(function.filename)}:{line.line} in {function.qualname}"
+    yield f"  {cells} {line.hits:>5}  {clean(f'{_shown_path(function.filename)}:{line.line} in {function.qualname}')}"
     text = dict(enumerate(function.source or (), function.first_line)).get(line.line)
     if text is not None:
         yield f"{'':>41}{clean_code(text).strip()}"

@@ -9,7 +9,7 @@ from ..data.device_names import device_order
 from ..data.holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from ..data.tables import Table
 from ..data.torch_abi import segment_for
-from .text import clean_code, place_of, readable_size
+from .text import clean, clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +36,7 @@ def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
     """The text below the tables; empty where there is nothing. Failed allocations are those of every device."""
     parts = [_peak_text(peak) for peak in peaks_shown(records, devices)]
     parts += _failures_text(records)
-    parts += [f"note: {note}\n" for note in notes_shown(records, devices)]
+    parts += [f"note: {clean(note)}\n" for note in notes_shown(records, devices)]
     return "\n".join(parts)
 
 

@@ -13,7 +13,7 @@ from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import SAVED_UNSEEN, Saved
 from .html import template
-from .text import clean_code, place_of, readable_size
+from .text import clean, clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -150,4 +150,4 @@ def _text(section: Section) -> str:
     table = [section.header, *section.rows] if section.header else []
     widths = [max(len(row[i]) for row in table) for i in range(len(section.header) - 1)]
     lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in table]
-    return "\n".join([f"## {section.title}", "", *lines, *(f"note: {note}" for note in section.notes)]) + "\n"
+    return "\n".join([f"## {section.title}", "", *lines, *(f"note: {clean(note)}" for note in section.notes)]) + "\n"

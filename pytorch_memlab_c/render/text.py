@@ -22,12 +22,13 @@ _CONTROL: dict[int, str] = {
     },
     ord("\f"): "",
 }
+_CONTROL_IN_TEXT = {code: shown for code, shown in _CONTROL.items() if chr(code) not in "\n\t"}
 
 
 def place_of(filename: str | None, line: int | None, function: str | None) -> str:
     """A line, as all sections name it: ``file.py:12 in function``; a notebook's cell is not named twice."""
     file = file_label(filename or "?")
-    return f"{file}:{line}" + ("" if function == file else f" in {function}")
+    return clean(f"{file}:{line}" + ("" if function == file else f" in {function}"))
 
 
 def readable_size(num_bytes: int | None) -> str:
@@ -44,7 +45,12 @@ def readable_size(num_bytes: int | None) -> str:
 
 def clean_code(line: str) -> str:
     """A source line as it can be shown: tabs to columns of 8, no control characters."""
-    return line.expandtabs(8).translate(_CONTROL).rstrip()
+    return clean(line.expandtabs(8)).rstrip()
+
+
+def clean(text: str) -> str:
+    """A name or a note, which may be a stranger's, as it can be shown: in one line, and no terminal obeys it."""
+    return text.translate(_CONTROL)
 
 
 def device_line(table: Table) -> str | None:
@@ -72,21 +78,25 @@ def show_value(column: str, value: int | None) -> str:
 
 def titled_notes(table: Table) -> list[str]:
     """The reasons why the table is empty, each with the function's title before it."""
-    return [f"{table.label}: {note}" for note in table.notes]
+    return [clean(f"{table.label}: {note}") for note in table.notes]
 
 
 def render_text(tables: Sequence[Table], notes: Iterable[str] = (), holders: str = "") -> str:
     """The whole report, with the text about holders below the tables; ends with a line end."""
     parts = [_render_table(table) for table in tables] or [f"{NO_FUNCTIONS}\n"]
     parts += [holders] if holders else []
-    below = [f"note: {note}\n" for note in dict.fromkeys(notes)]
+    below = [f"note: {clean(note)}\n" for note in dict.fromkeys(notes)]
     if below:
         parts.append("".join(below))
     return "\n\n".join(parts)
 
 
 def write_text(stream: TextIO, text: str) -> None:
-    r"""Write to ``stream``; what its encoding cannot hold is written as ``\xe9``, ``\u4e2d``."""
+    r"""Write to ``stream``; what its encoding cannot hold is written as ``\xe9``, ``\u4e2d``.
+
+    Whatever a report took over from a file, no terminal obeys it.
+    """
+    text = text.translate(_CONTROL_IN_TEXT)
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -95,7 +105,7 @@ def write_text(stream: TextIO, text: str) -> None:
 
 
 def _render_table(table: Table) -> str:
-    title = [f"## {table.heading}"]
+    title = [f"## {clean(table.heading)}"]
     shown_device = device_line(table) if table.ran else None
     if shown_device:
         title.append(shown_device)

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from ..render.text import readable_size, right_column
+from ..render.text import clean, readable_size, right_column
 from .comparison import Row, levels_of, rows_of
 from .report_types import SnapshotReport
 from .source_text import SourceText
@@ -100,7 +100,7 @@ def _change(values: tuple[int | None, ...]) -> str:
 
 def _notes(reports: Sequence[SnapshotReport], names: Sequence[str]) -> str:
     notes = [
-        f"note: {name}: {note}"
+        f"note: {clean(name)}: {clean(note)}"
         for name, report in zip(names, reports)
         for note in (*report.notes, *(note for device in report.devices for note in device.notes))
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..data.holder_types import ELSEWHERE, OutOfMemory
 from ..data.holder_types import Holder as ProfilerHolder
 from ..render.holders import what_would_fit
-from ..render.text import place_of, readable_size, right_column
+from ..render.text import clean, place_of, readable_size, right_column
 from .places import Place
 from .report_types import Call, DeviceReport, Held, LineFigures, Moment, Pool, Reserve, SnapshotReport
 from .reporting import date_of
@@ -29,7 +29,7 @@ def name_of(place: Place) -> str:
     if place.kind != "line":
         return _KINDS[place.kind]
     if not place.line:
-        return f"{place.function} ({place.filename.rpartition('/')[2] or '?'})"
+        return clean(f"{place.function} ({place.filename.rpartition('/')[2] or '?'})")
     return place_of(place.filename, place.line, place.function)
 
 
@@ -47,11 +47,11 @@ def duration(seconds: float | None) -> str:
 def render_text(report: SnapshotReport) -> str:
     """The whole report; ends with a line end."""
     source = SourceText(report.taken)
-    head = [report.file, *([f"taken {date_of(report.taken)}"] if report.taken else [])]
+    head = [clean(report.file), *([f"taken {date_of(report.taken)}"] if report.taken else [])]
     parts = [", ".join(head) + "\n"]
     parts += [part for device in report.devices for part in _device_parts(device, source)]
     if report.notes:
-        parts.append("".join(f"note: {note}\n" for note in report.notes))
+        parts.append("".join(f"note: {clean(note)}\n" for note in report.notes))
     return "\n".join(parts)
 
 
@@ -72,7 +72,7 @@ def _device_parts(device: DeviceReport, source: SourceText) -> Iterator[str]:
 
 
 def _head(device: DeviceReport) -> str:
-    notes = [f"note: {note}" for note in device.notes]
+    notes = [f"note: {clean(note)}" for note in device.notes]
     return "\n".join([f"## {device.name}", "", *summary_of(device), *notes]) + "\n"
 
 

@@ -267,7 +267,7 @@ def test_a_stream_that_cannot_encode_gets_escapes(encoding):
 def test_a_stream_without_an_encoding():
     stream = io.StringIO()
     write_text(stream, "é\udc80")
-    assert stream.getvalue() == "é\udc80"
+    assert stream.getvalue() == r"é\udc80"
 
 
 # --- HTML ----------------------------------------------------------------------------------------
