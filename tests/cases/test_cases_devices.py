@@ -1,6 +1,7 @@
 """Public reports about devices and counters (cases 40 to 44 and 48), and the forms of `set_target_gpu` (spec.md 2).
 
-CUDA's part is made up with `inject_event` here (slot 1 + i is `cuda:i`); the real allocator is the simulated GPU's part.
+CUDA's part is made up with `inject_event` here (slot 1 + i is `cuda:i`); the real allocator is the simulated GPU's
+part.
 """
 
 from __future__ import annotations
@@ -84,13 +85,22 @@ def test_case_40_each_device_keeps_its_own_figures_whatever_the_target(tmp_path)
             cuda(1, -4096)
         with LineProfiler(f) as profiler:
             f()
-        report(**{d.replace(":", ""): {t: [x.hits, x.peak, x.net] for t, x in lines(profiler, device=d).items() if x.hits}
+        report(**{d.replace(":", ""): {t: [x.hits, x.peak, x.net] for t, x in lines(profiler, device=d).items()
+            if x.hits}
                   for d in ("cuda:0", "cuda:1")})
         """,
         tmp_path,
     )
-    assert run.values["cuda0"] == {"cuda(0, 1024)": [1, 1024, 1024], "cuda(1, 4096)": [1, 1024, 0], "cuda(1, -4096)": [1, 1024, 0]}  # fmt: skip
-    assert run.values["cuda1"] == {"cuda(0, 1024)": [1, 0, 0], "cuda(1, 4096)": [1, 4096, 4096], "cuda(1, -4096)": [1, 4096, -4096]}  # fmt: skip
+    assert run.values["cuda0"] == {
+        "cuda(0, 1024)": [1, 1024, 1024],
+        "cuda(1, 4096)": [1, 1024, 0],
+        "cuda(1, -4096)": [1, 1024, 0],
+    }
+    assert run.values["cuda1"] == {
+        "cuda(0, 1024)": [1, 0, 0],
+        "cuda(1, 4096)": [1, 4096, 4096],
+        "cuda(1, -4096)": [1, 4096, -4096],
+    }
 
 
 # ---- 43: what spills to another device ----

@@ -58,7 +58,8 @@ def test_case_17_after_a_recursion_error_the_next_call_is_profiled(tmp_path):
         traced = run()
         sys.settrace(None)
         for profiler, key in ((plain, "plain"), (traced, "traced")):
-            f_lines = {x.line - f.__code__.co_firstlineno: x.hits for x in profiler.records().functions[0].lines if x.hits}
+            f_lines = {x.line - f.__code__.co_firstlineno: x.hits for x in profiler.records().functions[0].lines
+                if x.hits}
             report(**{key: f_lines, key + "_deep": profiler.records().functions[1].calls > 100})
         report_lines(g=decorated("g"))
         """,

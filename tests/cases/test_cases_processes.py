@@ -78,7 +78,8 @@ def child(end):
     with LineProfiler(f) as own:
         f(999)
     report_lines(**{"own_" + end: own})
-    report(**{"child_" + end: [traced is None, sys.gettrace() is None, enabled.enabled, decorated("f").records().functions[0].calls]})
+    report(**{"child_" + end: [traced is None, sys.gettrace() is None, enabled.enabled,
+        decorated("f").records().functions[0].calls]})
     enabled.disable()
     report(**{"disabled_" + end: [sys.gettrace() is None, enabled.enabled]})
     sys.stdout.flush()

@@ -265,7 +265,8 @@ def test_case_36_forward_in_two_threads_is_not_mixed(tmp_path):
         for thread in threads: thread.start()
         events[0].set()
         for thread in threads: thread.join()
-        (line,) = [x for x in decorated("Net.forward").records().functions[0].lines if x.hits and x.stats["cpu"][12] == 2]
+        (line,) = [x for x in decorated("Net.forward").records().functions[0].lines if x.hits
+            and x.stats["cpu"][12] == 2]
         stats = line.stats["cpu"]
         report(before=before, hits=line.hits, net=[stats[7], stats[10], stats[8]], peak=stats[2], gross=stats[11:13])
         """,

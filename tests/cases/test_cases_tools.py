@@ -355,7 +355,8 @@ def test_case_33_a_debugger_inside_a_profiled_function(tmp_path):
         f(False)
         with LineProfiler(f) as profiler:
             f(True)
-        report(debugger=out.getvalue(), left=left is None, notes=[list(p.records().notes) for p in (decorated("f"), profiler)])
+        report(debugger=out.getvalue(), left=left is None,
+            notes=[list(p.records().notes) for p in (decorated("f"), profiler)])
         report_lines(f=decorated("f"))
         """
     run = run_program(source, tmp_path)
@@ -479,7 +480,8 @@ def test_case_34_beside_sys_monitoring(tmp_path):
 
         monitoring, seen = sys.monitoring, []
         monitoring.use_tool_id(monitoring.PROFILER_ID, "test")
-        monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.LINE, lambda code, line: seen.append(line))
+        monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.LINE,
+            lambda code, line: seen.append(line))
         monitoring.set_local_events(monitoring.PROFILER_ID, f.__code__, monitoring.events.LINE)
         with LineProfiler(f) as profiler:
             f()

@@ -55,7 +55,8 @@ def compare(real: str, simulated: str) -> int:
     frames = [LineRecords.from_json(path).to_dataframe(columns=COLUMNS) for path in (real, simulated)]
     different = 0
     print(
-        f"{'active peak, real':>20} {'simulated':>14} {'net, real':>14} {'simulated':>14} {'reserved, real':>15} {'simulated':>14}"
+        f"{'active peak, real':>20} {'simulated':>14} {'net, real':>14} {'simulated':>14} "
+        f"{'reserved, real':>15} {'simulated':>14}"
     )
     for (place, a), (_, b) in zip(frames[0].iterrows(), frames[1].iterrows()):
         values = [(a[column], b[column]) for column in COLUMNS]

@@ -1,4 +1,5 @@
-"""Modules that are edited while a notebook runs: `%autoreload 2` compiles what has changed, and the table shows its text."""
+"""Modules that are edited while a notebook runs: `%autoreload 2` compiles what has changed, and the table shows its
+text."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def test_a_single_column_may_be_a_plain_string(measured):
 
 WRONG_DEVICES = [
     (-1, ValueError), (32, ValueError), (10**30, ValueError), ("gpu", ValueError), ("cuda:", ValueError),
-    ("cuda:-1", ValueError), ("cuda:x", ValueError), ("cuda:1:2", ValueError), ("cuda:99", ValueError), ("", ValueError),
+    ("cuda:-1", ValueError), ("cuda:x", ValueError), ("cuda:1:2", ValueError), ("cuda:99", ValueError),
+    ("", ValueError),
     ("cpu:1", ValueError), ("mps", ValueError), ("meta", ValueError), (1.0, TypeError), (True, TypeError),
     (b"cuda", TypeError), ([0], TypeError), (object(), TypeError),
 ]  # fmt: skip

@@ -96,7 +96,8 @@ main()
 
 @needs_torch
 def test_what_the_last_function_leaves_counts_though_the_program_has_ended(tmp_path):
-    """A report at exit: the list went with `main`, which nobody profiled. What goes before another function runs was given
+    """A report at exit: the list went with `main`, which nobody profiled. What goes before another function runs was
+    given
     back."""
     section = run_program(DECORATED, tmp_path).stdout.partition("keep more memory on every run")[2]
     rows = [row for row in section.splitlines() if "program.py" in row]

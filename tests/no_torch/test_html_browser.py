@@ -208,7 +208,8 @@ def test_who_holds_the_peak_and_all_else_beside_the_tables(open_page):
         frames = page.locator(".scroll")
         looks = frames.evaluate_all(
             """frames => frames.map(frame => [frame, frame.querySelector('thead th'), frame.querySelector('tbody td')]
-            .map(e => getComputedStyle(e)).map(s => [s.fontFamily, s.fontSize, s.backgroundColor, s.borderTopWidth]).join())"""
+            .map(e => getComputedStyle(e)).map(s => [s.fontFamily, s.fontSize, s.backgroundColor,
+                s.borderTopWidth]).join())"""
         )
         assert len(looks) == len(BESIDE) - 1 and len(set(looks)) == 1  # as the list of functions
         plot = page.locator("svg[role=img]")
@@ -286,9 +287,11 @@ def test_injected_elements_could_not_run_or_load_anything(open_page):
 NOTEBOOK = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>notebook</title><style>
 body {{ color: {text}; background: {page}; font-family: sans-serif; }}
 .output table {{ border: none; font-size: 12px; table-layout: fixed; }}
-.output td, .output th {{ text-align: right; vertical-align: middle; padding: 0.5em; white-space: normal; max-width: none; }}
+.output td, .output th {{ text-align: right; vertical-align: middle; padding: 0.5em;
+    white-space: normal; max-width: none; }}
 .output tbody tr:nth-child(odd) {{ background: {page}; }} .output tbody tr:nth-child(even) {{ background: {stripe}; }}
-</style><div class="output" id="before">{host}</div><div class="output">{fragment}</div><div class="output" id="after">{host}</div>"""
+</style><div class="output" id="before">{host}</div><div class="output">{fragment}</div>
+<div class="output" id="after">{host}</div>"""
 HOST = (
     "<h3>a heading</h3><p>text</p><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"
 )

@@ -1,6 +1,7 @@
 """native/ in layers: what each folder and each unit may include and call, read from the source text.
 
-A unit is a .c file with the header of its name. Its symbols are the `pml_` functions and variables that it defines. A unit uses
+A unit is a .c file with the header of its name. Its symbols are the `pml_` functions and variables that it defines. A
+unit uses
 another one where its text includes that one's header or names one of its symbols outside of comments.
 """
 

@@ -123,14 +123,16 @@ def in_thread():
 entries = []
 _native.enter(entries)
 hook_type, entry_type = type(sys.gettrace()), type(entries.pop())
-WATCHED = [f, f.__code__, generator.__code__, raises.__code__, Model.forward, Model, _native.Tracer, hook_type, entry_type,
+WATCHED = [f, f.__code__, generator.__code__, raises.__code__, Model.forward, Model, _native.Tracer, hook_type,
+    entry_type,
            kept, kept._tracer, None.__class__, decorators._nothing, KeyError]
 
 def counts():
     gc.collect()
     return [sys.getrefcount(x) for x in WATCHED] + [len(gc.get_objects())]
 
-for name, cycle, times in (("enabled", enabled, 1000), ("again", enabled_again, 1000), ("decorators", decorators_run, 1000),
+for name, cycle, times in (("enabled", enabled, 1000), ("again", enabled_again, 1000),
+    ("decorators", decorators_run, 1000),
                            ("tracer", with_tracer, 1000), ("thread", in_thread, 200)):
     for _ in range(20): cycle()
     before = counts()

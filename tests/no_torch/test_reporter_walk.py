@@ -1,4 +1,5 @@
-"""The walk over live objects and what is made of its findings, without PyTorch: types alone decide, nothing is touched."""
+"""The walk over live objects and what is made of its findings, without PyTorch: types alone decide, nothing is
+touched."""
 
 from __future__ import annotations
 

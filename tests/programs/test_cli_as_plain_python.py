@@ -144,8 +144,10 @@ PACKAGE = {
             print(__spec__.name, sys.argv, sys.path[0], value)
             raise LookupError("at the end")
         """,
-    "package/__main__.py": "import sys\nfrom .helper import value\nprint(__spec__.name, __package__, sys.argv, value)\n",
-    "folder/__main__.py": "import sys, beside\nprint(__spec__.name, repr(__package__), __file__, sys.argv, sys.path[0])\n",
+    "package/__main__.py": "import sys\nfrom .helper import value\n"
+    "print(__spec__.name, __package__, sys.argv, value)\n",
+    "folder/__main__.py": "import sys, beside\n"
+    "print(__spec__.name, repr(__package__), __file__, sys.argv, sys.path[0])\n",
     "folder/beside.py": "",
 }
 

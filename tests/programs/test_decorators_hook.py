@@ -1,4 +1,5 @@
-"""What a decorated function leaves behind, and what it sees: exceptions, other tracers, finalizers, forks, interrupts."""
+"""What a decorated function leaves behind, and what it sees: exceptions, other tracers, finalizers, forks,
+interrupts."""
 
 from __future__ import annotations
 

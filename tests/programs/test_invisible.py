@@ -62,7 +62,8 @@ def test_torch_imported_after_the_profiler_was_enabled(tmp_path):
 
         f()          # PyTorch comes inside the first call: it is followed from the next one on
         f()
-        report(peak=decorated("f").records().functions[0].calls, net=lines(decorated("f"))["x = torch.ones(1000)"].net_last)
+        report(peak=decorated("f").records().functions[0].calls,
+            net=lines(decorated("f"))["x = torch.ones(1000)"].net_last)
         """,
         tmp_path,
     )
@@ -239,7 +240,8 @@ def test_peaks_of_a_program_are_the_same_with_and_without(tmp_path):
             losses = run()
         (line,) = [l for l in around.records().functions[0].lines if l.hits]
         stats = line.stats["cpu"]
-        report(losses=losses, peak=stats[2] - before, gross=stats[11], count=stats[12], after=_native.levels(0)[1] - before,
+        report(losses=losses, peak=stats[2] - before, gross=stats[11], count=stats[12],
+            after=_native.levels(0)[1] - before,
                rng=torch.get_rng_state().sum().item(), grad=[p.grad.sum().item() for p in model.parameters()])
         """
     found = []

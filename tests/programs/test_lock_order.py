@@ -1,4 +1,5 @@
-"""The engine's locks are taken in one order (docs/threads.md): a program on several threads, under an engine that checks it."""
+"""The engine's locks are taken in one order (docs/threads.md): a program on several threads, under an engine that
+checks it."""
 
 from __future__ import annotations
 

@@ -319,7 +319,8 @@ time.sleep(60)
             from pytorch_memlab_c import measure_peak_rss
             from program_support import report
             results = []
-            threads = [threading.Thread(target=lambda: results.append(measure_peak_rss(["sleep", "0.5"]))) for _ in range(4)]
+            threads = [threading.Thread(target=lambda: results.append(measure_peak_rss(["sleep", "0.5"])))
+                for _ in range(4)]
             start = time.monotonic()
             for thread in threads: thread.start()
             for thread in threads: thread.join()

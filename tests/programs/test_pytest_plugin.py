@@ -1,4 +1,5 @@
-"""The mark limit_tensor_memory and --memlab-report, in pytest runs of their own. Most on made-up memory, without torch."""
+"""The mark limit_tensor_memory and --memlab-report, in pytest runs of their own. Most on made-up memory, without
+torch."""
 
 from __future__ import annotations
 

@@ -25,13 +25,17 @@ def test_everything_comes_back(tmp_path):
             images = random(2, 3, 8, 8).to(memory_format=torch.channels_last)
             big = random(3 << 20)
             views = [big[5:], big.view(3, -1)[1:, ::2], images[0].t() if images[0].dim() == 2 else images[:, 1:]]
-            kinds = [random(7, 9, dtype=dtype) for dtype in (torch.half, torch.bfloat16, torch.double, torch.int8, torch.bool)]
+            kinds = [random(7, 9, dtype=dtype)
+                for dtype in (torch.half, torch.bfloat16, torch.double, torch.int8, torch.bool)]
             inputs = random(32, 256).requires_grad_()
             loss = (model(inputs) * (inputs + 2)).sum()
             state = [v for s in optimizer.state.values() for v in s.values()]
-            held = [*model.parameters(), *[p.grad for p in model.parameters()], *state, images, big, *views, *kinds, inputs]
-            facts = [lambda t=t: (id(t), str(t.device), list(t.shape), t.stride(), t.storage_offset(), t.requires_grad, t.is_leaf,
-                                  t._version, id(t.grad) if t.is_leaf else None, t.untyped_storage().nbytes()) for t in held]
+            held = [*model.parameters(), *[p.grad for p in model.parameters()], *state, images, big, *views, *kinds,
+                inputs]
+            facts = [lambda t=t: (id(t), str(t.device), list(t.shape), t.stride(), t.storage_offset(), t.requires_grad,
+                t.is_leaf,
+                                  t._version, id(t.grad) if t.is_leaf else None,
+                                  t.untyped_storage().nbytes()) for t in held]
             before, sums = [f() for f in facts], [bits(t) for t in held]
             interlude()
             after = [f() for f in facts]
@@ -39,7 +43,8 @@ def test_everything_comes_back(tmp_path):
             torch.cuda.synchronize()
             gradients = [bits(p.grad) for p in (*model.parameters(), inputs)]
             hook_ran = len(called) == 1
-            same = [bits(t) for t in held[2 * len(list(model.parameters())):]] == sums[2 * len(list(model.parameters())):]
+            rest = slice(2 * len(list(model.parameters())), None)
+            same = [bits(t) for t in held[rest]] == sums[rest]
             same_weights = [bits(p) for p in model.parameters()] == sums[:len(list(model.parameters()))]
             big.zero_()
             alias = views[0].data_ptr() == big.data_ptr() + 20 and model[0].weight is model[2].weight
@@ -52,7 +57,8 @@ def test_everything_comes_back(tmp_path):
             before = levels()
             lent = courtesy.yield_memory()
             report(levels=levels(), freed=torch.cuda.mem_get_info()[0] - free, reserved=before[1], allocated=before[0],
-                   lent=lent.lent_bytes, kept=lent.kept_bytes, reasons=lent.reasons, size=courtesy.lent_bytes, text=str(lent))
+                   lent=lent.lent_bytes, kept=lent.kept_bytes, reasons=lent.reasons, size=courtesy.lent_bytes,
+                   text=str(lent))
             courtesy.restore()
             report(after=[courtesy.lent_bytes, torch.cuda.memory_allocated()])
 
@@ -72,7 +78,8 @@ def test_everything_comes_back(tmp_path):
 
 @gpu()
 def test_what_only_autograd_holds_is_lent_too(tmp_path):
-    """`inp * (inp + 2)`: no Python tensor has the sum, nor a function's saved tensors, nor a node inside an in-place one."""
+    """`inp * (inp + 2)`: no Python tensor has the sum, nor a function's saved tensors, nor a node inside an in-place
+    one."""
     values = run(
         """
         class Cube(torch.autograd.Function):
@@ -95,7 +102,8 @@ def test_what_only_autograd_holds_is_lent_too(tmp_path):
             y[:500].mul_(x[500:] + 7)
             return y
         builds = dict(product=lambda x: x * (x + 2), function=Cube.apply, hooked=hooked, in_place=in_place,
-                      exp=lambda x: (x + 1).exp(), softmax=lambda x: (x + 1).softmax(0), cat=lambda x: torch.cat([x.sin().cos(), x.exp().log()]))
+                      exp=lambda x: (x + 1).exp(), softmax=lambda x: (x + 1).softmax(0),
+                      cat=lambda x: torch.cat([x.sin().cos(), x.exp().log()]))
         for name, build in builds.items():
             inp = random(1000).requires_grad_()
             plain, = torch.autograd.grad(build(inp).sum(), inp)
@@ -127,16 +135,23 @@ def test_use_in_between_is_an_error(tmp_path):
             loss = ((x @ w) * (w[:3] + 2)).sum()
             sums = bits(x), bits(w)
             uses = dict(
-                add=lambda: x + 1, total=lambda: x.sum(), item=lambda: x[0, 0].item(), clone=lambda: x.clone(), matmul=lambda: x @ w, cat=lambda: torch.cat([x, x]),
-                foreach=lambda: torch._foreach_add([x], 1), out=lambda: torch.add(torch.ones(3, 4, device="cuda"), 1, out=x), mask=lambda: x[x > 0],
-                index=lambda: x[index], sort=lambda: x.sort(), svd=lambda: torch.linalg.svd(x), to_cpu=lambda: x.cpu(), from_cpu=lambda: torch.ones(3, 4).copy_(x),
-                backward=lambda: loss.backward(retain_graph=True), gradient=lambda: torch.autograd.grad(loss, w, retain_graph=True), view=lambda: x[1:] * 2,
-                conv=lambda: torch.nn.functional.conv1d(x[None], w[:, :3, None]), embedding=lambda: torch.nn.functional.embedding(index, w),
+                add=lambda: x + 1, total=lambda: x.sum(), item=lambda: x[0, 0].item(), clone=lambda: x.clone(),
+                matmul=lambda: x @ w, cat=lambda: torch.cat([x, x]),
+                foreach=lambda: torch._foreach_add([x], 1),
+                out=lambda: torch.add(torch.ones(3, 4, device="cuda"), 1, out=x), mask=lambda: x[x > 0],
+                index=lambda: x[index], sort=lambda: x.sort(), svd=lambda: torch.linalg.svd(x), to_cpu=lambda: x.cpu(),
+                from_cpu=lambda: torch.ones(3, 4).copy_(x),
+                backward=lambda: loss.backward(retain_graph=True),
+                gradient=lambda: torch.autograd.grad(loss, w, retain_graph=True), view=lambda: x[1:] * 2,
+                conv=lambda: torch.nn.functional.conv1d(x[None], w[:, :3, None]),
+                embedding=lambda: torch.nn.functional.embedding(index, w),
             )
             if name == "own":
                 uses |= dict(
-                    prints=lambda: repr(x), tolist=lambda: x.tolist(), pointer=lambda: x.data_ptr(), array=lambda: x.__cuda_array_interface__,
-                    dlpack=lambda: torch.utils.dlpack.to_dlpack(x), save=lambda: torch.save(x, "x.pt"), storage=lambda: x.untyped_storage().cpu(),
+                    prints=lambda: repr(x), tolist=lambda: x.tolist(), pointer=lambda: x.data_ptr(),
+                    array=lambda: x.__cuda_array_interface__,
+                    dlpack=lambda: torch.utils.dlpack.to_dlpack(x), save=lambda: torch.save(x, "x.pt"),
+                    storage=lambda: x.untyped_storage().cpu(),
                     stream=lambda: x.record_stream(torch.cuda.Stream()), resize=lambda: x.untyped_storage().resize_(4),
                 )
             def on_thread(use):

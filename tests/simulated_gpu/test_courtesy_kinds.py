@@ -43,14 +43,16 @@ def test_all_kinds_of_tensors_are_lent(tmp_path):
             csr=(compressed, lambda t: [t.crow_indices(), t.col_indices(), t.values()]),
             nested=(lambda: nested(torch.strided), lambda t: t.unbind()),
             jagged=(lambda: nested(torch.jagged), lambda t: [t._values, t._offsets]),
-            quantized=(lambda: torch.quantize_per_tensor(torch.randn(5), 0.1, 0, torch.qint8).cuda(), lambda t: [t.int_repr()]),
+            quantized=(lambda: torch.quantize_per_tensor(torch.randn(5), 0.1, 0, torch.qint8).cuda(),
+                lambda t: [t.int_repr()]),
             subclass=(lambda: random(10).as_subclass(Marked), plain),
             parameter=(lambda: torch.nn.Parameter(random(10)), lambda t: [t]),
             gradient=(with_gradient, lambda t: [t, t.grad]),
             complex=(lambda: random(10, dtype=torch.cfloat).conj(), lambda t: [t]),
             zero_dim=(lambda: random(), lambda t: [t]),
             empty=(lambda: [torch.empty(0, device="cuda"), random(1)], lambda t: t),
-            storage=(lambda: random(10).untyped_storage(), lambda s: [torch.empty(0, dtype=torch.uint8, device="cuda").set_(s)]),
+            storage=(lambda: random(10).untyped_storage(),
+                lambda s: [torch.empty(0, dtype=torch.uint8, device="cuda").set_(s)]),
             script=(script, lambda m: list(m.parameters())),
         )
         for name, (make, read) in kinds.items():
@@ -102,7 +104,8 @@ def test_memory_that_stays_is_told(tmp_path):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             lent = courtesy.yield_memory()
-        report(dlpack=[lent.reasons, bits(alias) == sums, bits(x) == sums, levels()[0]], told=[str(w.message) for w in caught], line=caught[0].filename)
+        report(dlpack=[lent.reasons, bits(alias) == sums, bits(x) == sums, levels()[0]],
+            told=[str(w.message) for w in caught], line=caught[0].filename)
         courtesy.restore()
         neighbour = random(100)
         try:
@@ -111,7 +114,8 @@ def test_memory_that_stays_is_told(tmp_path):
                 with courtesy:
                     report(entered=True)
         except RuntimeWarning as error:
-            report(as_error=[str(error) == str(lent).replace("nothing (0", "400.00B of cuda:0 (1"), refused(lambda: neighbour + 1), lender._loans == []])
+            report(as_error=[str(error) == str(lent).replace("nothing (0", "400.00B of cuda:0 (1"),
+                refused(lambda: neighbour + 1), lender._loans == []])
         del alias, neighbour
 
         gc.collect()
@@ -152,7 +156,10 @@ def test_memory_that_stays_is_told(tmp_path):
         tmp_path,
     )
     assert values["silent"] == [[], [0, 0]]
-    foreign = "1 storages (3.91K) stay on cuda:0: not PyTorch's own memory (shared with another process, by DLPack, or made from a pointer)"
+    foreign = (
+        "1 storages (3.91K) stay on cuda:0: not PyTorch's own memory "
+        "(shared with another process, by DLPack, or made from a pointer)"
+    )
     aliased = "1 storages (3.91K) stay on cuda:0: also used under another storage (by DLPack or from a pointer)"
     assert sorted(values["dlpack"][0]) == sorted([foreign, aliased])
     assert values["dlpack"][1:] == [True, True, 4096]
@@ -219,7 +226,8 @@ def test_devices(tmp_path):
         lent_now = courtesy.lent_bytes
         del block
         courtesy.restore()
-        report(lent=lent.lent_bytes, free=free, rest=lent_now, same=sums == (bits(a), bits(b)), devices=[str(a.device), str(b.device)],
+        report(lent=lent.lent_bytes, free=free, rest=lent_now, same=sums == (bits(a), bits(b)),
+            devices=[str(a.device), str(b.device)],
                current=torch.cuda.current_device(), allocated=[levels(0)[0], levels(1)[0]])
         """,
         tmp_path,

@@ -1,4 +1,5 @@
-"""1,000 random loops, compared with a plain model of what their lines hold: with made-up bytes, with CPU tensors, and on a GPU."""
+"""1,000 random loops, compared with a plain model of what their lines hold: with made-up bytes, with CPU tensors, and
+on a GPU."""
 
 from __future__ import annotations
 

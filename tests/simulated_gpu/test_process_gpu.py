@@ -155,11 +155,13 @@ def test_measurements_nest_run_in_threads_and_survive_exceptions(tmp_path, sampl
 
         def workload():
             x = torch.empty(50 * 2**20, dtype=torch.uint8, device="cuda")
-            report(inner=measure_peak_memory(lambda: torch.empty(30 * 2**20, dtype=torch.uint8, device="cuda"), device="cuda"))
+            report(inner=measure_peak_memory(lambda: torch.empty(30 * 2**20, dtype=torch.uint8, device="cuda"),
+                device="cuda"))
 
         torch.empty(1, device="cuda")
         results = []
-        threads = [threading.Thread(target=lambda: results.append(measure_peak_memory(lambda: torch.empty(2**20, device="cuda"),
+        threads = [threading.Thread(target=lambda: results.append(measure_peak_memory(lambda: torch.empty(2**20,
+            device="cuda"),
                                                                                     device="cuda"))) for _ in range(4)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()

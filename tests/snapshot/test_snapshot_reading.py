@@ -273,7 +273,8 @@ def test_several_devices_and_the_host_are_apart() -> None:
 
 
 def test_skipped_actions_are_made_up_for() -> None:
-    """`skip_actions`: without completed frees each ends when it is asked for; without requests, when it is completed."""
+    """`skip_actions`: without completed frees each ends when it is asked for; without requests, when it is
+    completed."""
     for skipped in ("free_requested", "free_completed"):
         whole = made_up.snapshot(made_up.leak(4))
         whole["device_traces"] = [[e for e in t if e["action"] != skipped] for t in whole["device_traces"]]

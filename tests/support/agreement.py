@@ -1,8 +1,10 @@
-"""Runs random programs on two simulated GPUs under the engine and under the reference tracer at once, and compares every
+"""Runs random programs on two simulated GPUs under the engine and under the reference tracer at once, and compares
+every
 figure. Usage: agreement.py FIRST_SEED COUNT. Each program runs three times: measured by events, by statistics, and with
 its functions decorated.
 
-In the first two both tracers watch the same run, the reference below the engine; so each also shows whether the other is
+In the first two both tracers watch the same run, the reference below the engine; so each also shows whether the other
+is
 invisible. Decorated functions are run alone, since a tracer below changes what the hook does.
 """
 

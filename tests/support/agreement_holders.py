@@ -1,4 +1,5 @@
-"""Runs random programs on two simulated GPUs under the engine and under PyTorch's memory history, and compares who holds
+"""Runs random programs on two simulated GPUs under the engine and under PyTorch's memory history, and compares who
+holds
 the peak: every line, every byte. Usage: agreement_holders.py FIRST_SEED COUNT. Each program runs under a `LineProfiler`
 and with its functions decorated."""
 

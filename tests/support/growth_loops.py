@@ -1,4 +1,5 @@
-"""Loops that leak and loops that do not, to be run on one device under the profiler. The line that a report must mark has
+"""Loops that leak and loops that do not, to be run on one device under the profiler. The line that a report must mark
+has
 the comment `# grows`; no other line may be marked.
 
 Usage: growth_loops.py DEVICE; reports {way: {loop: the lines marked, and those to be marked}}.

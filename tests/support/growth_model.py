@@ -1,4 +1,5 @@
-"""Random loops, and a plain model of what each of their lines holds after each run: which of them must be named, and with
+"""Random loops, and a plain model of what each of their lines holds after each run: which of them must be named, and
+with
 how many bytes a run.
 
 A loop's lines are of several kinds. Each kind says in source text what it does, and in numbers what is held afterwards:
@@ -23,7 +24,8 @@ MOST = 900 * 1024  # up to here it gives blocks of exactly the size
 
 @dataclass
 class Line:
-    """A line of a loop: its text, what it holds after each run, and at the end. `rest`: what it holds of other things that
+    """A line of a loop: its text, what it holds after each run, and at the end. `rest`: what it holds of other things
+    that
     come and go, which the model leaves out."""
 
     text: str
@@ -36,7 +38,8 @@ class Line:
     steady: bool = True
 
     def bytes_per_run(self) -> int | None:
-        """None unless each run leaves more held than the one before, and it still is at the end. The first run is set-up; a
+        """None unless each run leaves more held than the one before, and it still is at the end. The first run is
+        set-up; a
         quarter of the others may be unsteady."""
         later = self.held[:-1]  # what the last run leaves is known at the end alone
         steps = [after - before for before, after in zip(later, later[1:])]

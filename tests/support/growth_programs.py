@@ -1,4 +1,5 @@
-"""Programs of users that keep memory, or do not, on one device under the profiler: which lines are named, and with how many
+"""Programs of users that keep memory, or do not, on one device under the profiler: which lines are named, and with
+how many
 bytes a run.
 
 Usage: growth_programs.py DEVICE; reports {program: [{line: bytes a run}, what is right]}.
@@ -165,12 +166,12 @@ class Trainer:
     def fit(self, net: Any, y: Any) -> None:
         x = torch.ones(1000, 64, device=DEVICE)
         for _ in range(200):
-            loss = cross_entropy(net(x), y); self.losses.append(loss)  # fmt: skip # noqa: E702
+            loss = cross_entropy(net(x), y); self.losses.append(loss)  # fmt: skip
 
     @torch.no_grad()
     def fit_batches(self, net: Any, y: Any) -> None:
         for run in range(40):
-            x = torch.ones(1000 + 37 * run % 500, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip # noqa: E702
+            x = torch.ones(99 + 7 * run, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip
 
 
 def comprehension() -> None:
@@ -308,14 +309,12 @@ PROGRAMS: dict[str, tuple[tuple[Any, ...], Callable[[], Any], dict[str, int]]] =
     "losses": (
         (Trainer.fit,),
         lambda: TRAINER.fit(TRAINER.net, TRAINER.y),
-        {"loss = cross_entropy(net(x), y); self.losses.append(loss)  # fmt: skip # noqa: E702": SMALL},
+        {"loss = cross_entropy(net(x), y); self.losses.append(loss)  # fmt: skip": SMALL},
     ),
     "losses of batches": (
         (Trainer.fit_batches,),
         lambda: TRAINER.fit_batches(TRAINER.net, TRAINER.y),
-        {
-            "x = torch.ones(1000 + 37 * run % 500, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip # noqa: E702": SMALL
-        },
+        {"x = torch.ones(99 + 7 * run, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip": SMALL},
     ),
     "comprehension": (
         (comprehension,),

@@ -1,4 +1,5 @@
-"""An account of who holds a device's peak that shares nothing with the engine: PyTorch's own memory history, replayed, its
+"""An account of who holds a device's peak that shares nothing with the engine: PyTorch's own memory history,
+replayed, its
 blocks charged to lines by the Python frames that PyTorch recorded with them.
 
 The history tells the bytes that were asked for. How large a block is follows from what is split off it, so the

@@ -1,7 +1,8 @@
 """Random programs on the simulated GPU, each with its snapshot and what PyTorch's own counters say at the end of it.
 
 Run as a script: PYTORCH_CUDA_ALLOC_CONF is read once a process. Usage: random_allocations.py SEED COUNT [SETTINGS].
-Prints one line of JSON: what differed, and of programs that never empty the cache what was reserved at the end, and what
+Prints one line of JSON: what differed, and of programs that never empty the cache what was reserved at the end, and
+what
 the replay says that expandable segments would have reserved.
 """
 

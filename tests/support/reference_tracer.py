@@ -1,4 +1,5 @@
-"""A naive line profiler in plain Python, to compare the engine with: `sys.settrace`, `torch.cuda.memory_stats_as_nested_dict()` and a
+"""A naive line profiler in plain Python, to compare the engine with: `sys.settrace`,
+`torch.cuda.memory_stats_as_nested_dict()` and a
 reset of the peaks at every event of a measured frame. It shares no code with the engine."""
 
 from __future__ import annotations

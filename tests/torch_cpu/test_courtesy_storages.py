@@ -152,7 +152,8 @@ def test_what_only_autograd_holds_is_found(tmp_path):
             return y
         def concatenated(): return torch.cat([x.sin().cos(), x.cos().sin()])
         def packed():
-            with torch.autograd.graph.saved_tensors_hooks(lambda t: ("packed", t.clone()), lambda p: unpacked.append(1) or p[1]):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: ("packed", t.clone()),
+                lambda p: unpacked.append(1) or p[1]):
                 return x * (x + 2)
         def packed_alone():
             with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: unpacked.append(1) or t):
@@ -196,7 +197,8 @@ def test_storages_that_have_no_tensor_in_python(tmp_path):
         check("nothing", None)
         storage = torch.arange(10.0).untyped_storage(); check("storage", storage); del storage
         leaf = torch.zeros(10, requires_grad=True); leaf.sum().backward(); check("gradient", leaf); del leaf
-        y = torch.zeros(10, requires_grad=True) * 1; y.retain_grad(); y.sum().backward(); check("retained gradient", y); del y
+        y = torch.zeros(10, requires_grad=True) * 1; y.retain_grad(); y.sum().backward()
+        check("retained gradient", y); del y
         node = (torch.zeros(10, requires_grad=True) * torch.ones(10)).grad_fn; check("node", node); del node
         node = torch.zeros(10, requires_grad=True).exp().sum().grad_fn; check("node of a sum", node); del node
         sparse = torch.eye(5).to_sparse(); check("coo", sparse); del sparse
@@ -204,7 +206,8 @@ def test_storages_that_have_no_tensor_in_python(tmp_path):
         script = torch.jit.script(torch.nn.Linear(9, 1)); check("script", script); del script
         with forward.dual_level():
             dual = forward.make_dual(torch.zeros(10), torch.ones(10)); check("dual", dual); del dual
-        nested = torch.nested.nested_tensor([torch.zeros(4), torch.zeros(6)], layout=torch.strided); check("nested", nested); del nested
+        nested = torch.nested.nested_tensor([torch.zeros(4), torch.zeros(6)], layout=torch.strided)
+        check("nested", nested); del nested
         views = [v for v in torch.zeros(10).split(2)]; check("views", views); del views
         """,
         tmp_path,
@@ -235,13 +238,17 @@ def test_use_in_between_is_an_error(tmp_path):
         loss = (w * (w + 2)).sum()
         uses = dict(
             add=lambda: x + 1, reads=lambda: x.sum(), writes=lambda: x.fill_(1), item=lambda: x[0, 0].item(),
-            copies=lambda: x.clone(), matmul=lambda: x @ w, foreach=lambda: torch._foreach_add([x], 1), out=lambda: torch.add(torch.ones(3, 4), 1, out=x),
+            copies=lambda: x.clone(), matmul=lambda: x @ w, foreach=lambda: torch._foreach_add([x], 1),
+            out=lambda: torch.add(torch.ones(3, 4), 1, out=x),
             index=lambda: x[x > 0], assign=lambda: x.__setitem__(0, 1.0), backward=loss.backward,
-            view_of_it=lambda: x[1:] * 2, cat=lambda: torch.cat([x, x]), deepcopy=lambda: __import__("copy").deepcopy(x),
+            view_of_it=lambda: x[1:] * 2, cat=lambda: torch.cat([x, x]),
+            deepcopy=lambda: __import__("copy").deepcopy(x),
         )
         if guard.is_native(torch):
-            uses |= dict(prints=lambda: repr(x), tolist=lambda: x.tolist(), numpy=lambda: x.numpy(), pointer=lambda: x.data_ptr(),
-                         storage=lambda: x.untyped_storage()[0], saving=lambda: torch.save(x, "x.pt"), other_thread=on_a_thread(lambda: x + 1))
+            uses |= dict(prints=lambda: repr(x), tolist=lambda: x.tolist(), numpy=lambda: x.numpy(),
+                         pointer=lambda: x.data_ptr(),
+                         storage=lambda: x.untyped_storage()[0], saving=lambda: torch.save(x, "x.pt"),
+                         other_thread=on_a_thread(lambda: x + 1))
         with lent():
             refused = {name: error(use) for name, use in uses.items()}
             metadata = [list(x.shape), list(x.stride()), x.numel(), x.dtype == torch.float32, w.is_leaf]
@@ -332,7 +339,8 @@ def test_storages_that_die_meanwhile_and_modes_of_the_program(tmp_path):
             with lent():
                 pass
         y = x.requires_grad_() * 2
-        report(seen=during, values=x.tolist(), gradient=y.requires_grad, inference=x.is_inference(), found=len(loan.entries))
+        report(seen=during, values=x.tolist(), gradient=y.requires_grad, inference=x.is_inference(),
+            found=len(loan.entries))
         """,
         tmp_path,
     ):

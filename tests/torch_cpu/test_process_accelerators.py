@@ -150,7 +150,8 @@ def test_an_exception_passes_and_leaves_nothing_open(tmp_path, kind, name):
 
 
 def outcome(install, device, tmp_path):
-    """What measuring on `device` raises: [NotImplementedError or RuntimeError, message], and whether the workload ran."""
+    """What measuring on `device` raises: [NotImplementedError or RuntimeError, message], and whether the workload
+    ran."""
     return run(
         install,
         f"""

@@ -195,7 +195,8 @@ for _ in range(2):
     outer(torch.ones(1000, requires_grad=True)).backward()
 from pytorch_memlab_c.line_profiler import decorators
 frames = [q.to_dataframe(kind="saved") for q in decorators._profilers]
-report(decorated={row.code.strip(): [int(row["saved"]), int(row["saved.total"])] for f in frames for _, row in f.iterrows()})
+report(decorated={row.code.strip(): [int(row["saved"]), int(row["saved.total"])] for f in frames for _,
+    row in f.iterrows()})
 
 import threading
 def work(n):
@@ -278,7 +279,8 @@ def test_decorating_the_same_function_with_and_without():
 @gpu()
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
 def test_the_llama_example(tmp_path):
-    """A Llama of one layer: what is saved is what the forward pass leaves, and checkpointing leaves the layer's input."""
+    """A Llama of one layer: what is saved is what the forward pass leaves, and checkpointing leaves the layer's
+    input."""
     program = """
     import contextlib, io, sys
     sys.path.insert(0, EXAMPLES)

@@ -1,4 +1,5 @@
-"""What autograd keeps inside the transforms of `torch.func`, whose tensors stand for others; and where it keeps nothing."""
+"""What autograd keeps inside the transforms of `torch.func`, whose tensors stand for others; and where it keeps
+nothing."""
 
 from __future__ import annotations
 
