@@ -171,7 +171,7 @@ class Trainer:
     @torch.no_grad()
     def fit_batches(self, net: Any, y: Any) -> None:
         for run in range(40):
-            x = torch.ones(99 + 7 * run, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip
+            x = torch.ones(99 + run % 9, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip
 
 
 def comprehension() -> None:
@@ -314,7 +314,7 @@ PROGRAMS: dict[str, tuple[tuple[Any, ...], Callable[[], Any], dict[str, int]]] =
     "losses of batches": (
         (Trainer.fit_batches,),
         lambda: TRAINER.fit_batches(TRAINER.net, TRAINER.y),
-        {"x = torch.ones(99 + 7 * run, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip": SMALL},
+        {"x = torch.ones(99 + run % 9, 64, device=DEVICE); self.losses.append(net(x).sum())  # fmt: skip": SMALL},
     ),
     "comprehension": (
         (comprehension,),
