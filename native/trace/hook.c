@@ -267,6 +267,16 @@ static PmlHook *hook_new(struct pml_state *state)
     return hook;
 }
 
+/* A new hook of this thread, borrowed from the thread's dict. */
+static PmlHook *add_hook(struct pml_state *state, PyObject *dict)
+{
+    PmlHook *hook = hook_new(state);
+    if (hook && PyDict_SetItem(dict, state->hook_key, (PyObject *)hook) < 0)
+        Py_CLEAR(hook);
+    Py_XDECREF(hook);
+    return hook;
+}
+
 static PmlHook *find_hook(struct pml_state *state)
 {
     PyObject *dict = PyThreadState_GetDict();
@@ -275,25 +285,24 @@ static PmlHook *find_hook(struct pml_state *state)
         return NULL;
     }
     PyObject *hook = PyDict_GetItemWithError(dict, state->hook_key);
-    if (hook || PyErr_Occurred())
-        return (PmlHook *)hook;
-    PmlHook *fresh = hook_new(state);
-    if (fresh && PyDict_SetItem(dict, state->hook_key, (PyObject *)fresh) < 0)
-        Py_CLEAR(fresh);
-    Py_XDECREF(fresh);
-    return fresh;
+    return hook || PyErr_Occurred() ? (PmlHook *)hook : add_hook(state, dict);
 }
 
-static uint64_t hooks_gone; /* as hooks go away, what threads remember of them is void */
+static uint64_t hooks_gone; /* counts the hooks that were freed */
+static _Thread_local struct {
+    PmlHook *hook;
+    uint64_t gone; /* `hooks_gone` when it was found */
+} known;
+
+static bool is_known(void)
+{
+    return known.hook && known.gone == hooks_gone && known.hook->python_thread == PyThreadState_Get();
+}
 
 /* This thread's hook, borrowed from the thread's state. */
 static PmlHook *hook_of_thread(struct pml_state *state)
 {
-    static _Thread_local struct {
-        PmlHook *hook;
-        uint64_t gone;
-    } known;
-    if (!known.hook || known.gone != hooks_gone || known.hook->python_thread != PyThreadState_Get()) {
+    if (!is_known()) {
         known.hook = find_hook(state);
         known.gone = hooks_gone;
     }

@@ -32,7 +32,7 @@ def source_of(code: CodeType, module: str | None = None) -> Source | None:
     lines = _file_lines(code.co_filename)
     if _is_module(code):
         return (1, _strip_ends(lines)) if lines else None
-    reloaded = reloaded_lines(code, lines or _lines_of_module(module))
+    reloaded = reloaded_lines(code, _lines_of_module(module) if _is_no_file(code.co_filename) else lines)
     return _function_in(code, [f"{line}\n" for line in reloaded] if reloaded else lines)
 
 
@@ -41,7 +41,7 @@ def source_note(code: CodeType, source: Source | None) -> str | None:
     lines = _file_lines(code.co_filename)
     if source is None:
         changed = f"{file_label(code.co_filename)} has changed since it was loaded: its lines are shown without text"
-        return changed if lines else None
+        return changed if lines and not _is_no_file(code.co_filename) else None
     first, text = source
     same = text == _strip_ends(lines[first - 1 :][: len(text)])
     return None if same else "reloaded by IPython's autoreload, which numbers the lines of a function from 1"
@@ -76,6 +76,11 @@ def file_label(filename: str) -> str:
     except Exception:  # no IPython, or none that runs
         cell = None
     return " ".join(cell) if cell else os.path.basename(filename)
+
+
+def _is_no_file(filename: str) -> bool:
+    """A name such as ``<string>``, which all texts given to ``exec`` share: linecache may have another one's lines."""
+    return filename.startswith("<") and filename.endswith(">")
 
 
 def _file_lines(filename: str) -> list[str]:

@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 
-from pytorch_memlab_c.data.sources import def_line, source_of
+from pytorch_memlab_c.data.sources import def_line, source_note, source_of
 
 
 def load(path, text, encoding="utf-8"):
@@ -214,3 +214,11 @@ def test_file_shortened_inside_the_function(tmp_path):
     code = load(path, "def f():\n    a = 1\n    b = 2\n    return a\n")["f"].__code__
     path.write_text("def f():\n    a = 1\n")
     assert source_of(code) == (1, ["def f():", "    a = 1"])
+
+
+def test_text_that_linecache_has_under_a_name_that_many_texts_share(monkeypatch):
+    """Python 3.13 keeps the text of `python -c` there, as ``<string>``: code of another text has no source, no note."""
+    text = "import sys\nexec(sys.stdin.read())\n"
+    monkeypatch.setitem(linecache.cache, "<string>", (len(text), None, text.splitlines(True), "<string>"))
+    code = next(c for c in compile("def f():\n    return 1\n", "<string>", "exec").co_consts if inspect.iscode(c))
+    assert source_of(code) is None and source_note(code, None) is None
