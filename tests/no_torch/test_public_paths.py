@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+from pathlib import Path
 
 import pytest
 
 import pytorch_memlab_c
+from pytorch_memlab_c import snapshot
 
 PATHS = {
     "line_profiler": ["LineProfiler"],
@@ -28,6 +31,15 @@ def test_a_name_is_the_same_everywhere(module: str, name: str) -> None:
 
 def test_the_package_has_no_other_names() -> None:
     assert set(pytorch_memlab_c.__all__) == {name for names in PATHS.values() for name in names}
+
+
+def test_the_typed_program_uses_all_public_names() -> None:
+    """`make lint` checks it with `mypy --strict`."""
+    tree = ast.parse((Path(__file__).parents[1] / "typing" / "public_api.py").read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    public = {*pytorch_memlab_c.__all__, *snapshot.__all__}
+    assert public <= imported & used
 
 
 def test_modules_that_are_used_by_name() -> None:

@@ -19,6 +19,7 @@ from pytorch_memlab_c import (
     measure_peak_memory,
     measure_peak_rss,
     peak_memory,
+    print_stats,
     profile,
     profile_every,
     profile_workload,
@@ -28,6 +29,7 @@ from pytorch_memlab_c import (
 )
 from pytorch_memlab_c.cli import main
 from pytorch_memlab_c.process import PeakMeasurement, WorkloadReport
+from pytorch_memlab_c.snapshot import Snapshot, SnapshotError
 
 # ---- decorators keep the type of what they decorate ----
 
@@ -93,6 +95,7 @@ def decorated() -> None:
     assert_type(square(2), int)
     profile(3)  # type: ignore[call-overload]
     profile_every("10")  # type: ignore[arg-type]
+    print_stats()
     clear_global_line_profiler()
 
 
@@ -176,6 +179,20 @@ def workloads() -> None:
     assert_type(report["totals"]["cpu_allocated_bytes"]["known_value"], int | float | None)
     assert_type(report["diagnostics"][0]["code"], str)
     assert_type(str(report), str)
+
+
+# ---- memory snapshots ----
+
+
+def snapshots() -> None:
+    snapshot = Snapshot.load("memory.pickle", progress=False)
+    assert_type(snapshot, Snapshot)
+    assert_type(Snapshot.from_object({}), Snapshot)
+    assert_type(snapshot.to_text(("peak", "oom"), device="cuda:0", frames="user", skip=("package",)), str)
+    snapshot.to_html("page.html")
+    snapshot.to_json("memory.json")
+    snapshot.to_dataframe(device="host").to_csv()
+    assert issubclass(SnapshotError, ValueError)
 
 
 # ---- the simulated GPU, the notebook's extension, the command line ----
