@@ -41,7 +41,7 @@ static PyObject *switch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static int append_entry(PmlSwitch *self, PmlTracer *tracer)
 {
-    PyObject *entry = pml_entry_new(tracer->state, tracer);
+    PyObject *entry = tracer ? pml_entry_new(tracer->state, tracer) : NULL;
     int result = entry ? PyList_Append(self->entries, entry) : -1;
     Py_XDECREF(entry);
     return result;
@@ -50,12 +50,10 @@ static int append_entry(PmlSwitch *self, PmlTracer *tracer)
 static int enable(PyObject *self)
 {
     PyObject *tracer = PyObject_CallMethod(self, "_before_enable", NULL);
-    if (!tracer) {
-        call_in_any_case(self, "_after_disable");
-        return -1;
-    }
     int result = append_entry((PmlSwitch *)self, (PmlTracer *)tracer);
-    Py_DECREF(tracer);
+    Py_XDECREF(tracer);
+    if (result < 0)
+        call_in_any_case(self, "_after_disable");
     return result;
 }
 
@@ -82,8 +80,10 @@ static PyObject *switch_disable(PyObject *self, PyObject *const *args, Py_ssize_
     Py_ssize_t there = PyList_GET_SIZE(entries);
     if (there == 0)
         Py_RETURN_NONE;
-    if (PyList_SetSlice(entries, there - 1, there, NULL) < 0 || call(self, "_after_disable") < 0)
+    if (PyList_SetSlice(entries, there - 1, there, NULL) < 0 || call(self, "_after_disable") < 0) {
+        call_in_any_case(self, "_after_disable"); /* an interrupt, or no memory: it may not have been done */
         return NULL;
+    }
     Py_RETURN_NONE;
 }
 
