@@ -110,15 +110,6 @@ def _plain(record: PeakHolders | OutOfMemory) -> dict[str, Any]:
     return plain
 
 
-_NUMBERS = ("peak", "step", "asked", "allocated", "active", "reserved", "unused", "total")
-
-
-def _require_numbers(*values: Any) -> None:
-    for value in values:
-        if value is not None and type(value) is not int:
-            raise TypeError(f"{value!r} is no whole number")
-
-
 def from_json(document: dict[str, Any] | None) -> HolderRecords:
     """What ``to_json`` gave; empty for a report that is older than holders."""
     if not document:
@@ -126,13 +117,10 @@ def from_json(document: dict[str, Any] | None) -> HolderRecords:
     fields = document["fields"]
 
     def holder(values: list[Any]) -> Holder:
-        found = Holder(**dict(zip(fields, values)))
-        _require_numbers(found.bytes, found.line)
-        return found
+        return Holder(**dict(zip(fields, values)))
 
     def read(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for entry in entries:
-            _require_numbers(*entry.get("series", ()), *(entry.get(name) for name in _NUMBERS))
             yield {**entry, "at": holder(entry["at"]), "holders": tuple(map(holder, entry["holders"]))}
 
     def failure(entry: dict[str, Any]) -> OutOfMemory:

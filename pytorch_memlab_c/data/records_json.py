@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import holder_types
+from .declared_types import require_declared, shortened
 from .growth import History, Stretch
 from .record_types import FunctionRecord, LineRecord, Stats
 from .records import Records
@@ -58,9 +59,11 @@ def loads(text: str) -> dict[str, Any]:
         raise ValueError(f"not a report of pytorch_memlab_c: no JSON ({error})") from None
     _check_version(document)
     try:
-        return _fields_from_json(document)
+        found = _fields_from_json(document)
+        require_declared(Records(**found))
+        return found
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a damaged report of pytorch_memlab_c: {error!r}") from error
+        raise ValueError(f"a damaged report of pytorch_memlab_c: {shortened(repr(error), 160)}") from error
 
 
 def _check_version(document: Any) -> None:
@@ -69,7 +72,7 @@ def _check_version(document: Any) -> None:
         raise ValueError("not a report of pytorch_memlab_c: it has no version field")
     if version > VERSION:
         raise ValueError(
-            f"the report has version {version}, this pytorch_memlab_c reads up to {VERSION}: "
+            f"the report has version {shortened(repr(version), 20)}, this pytorch_memlab_c reads up to {VERSION}: "
             "a newer one wrote it, upgrade to load it"
         )
 

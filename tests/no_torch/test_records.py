@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from made_up_snapshots import K, LineCounts, LineStats, M, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.data.columns import DEFAULT_COLUMNS, DEFAULT_CPU_COLUMNS, default_columns
+from pytorch_memlab_c.data.growth import History, Stretch
 from pytorch_memlab_c.data.record_types import FunctionRecord, LineRecord, Stats
 from pytorch_memlab_c.line_profiler.records import LineRecords
 
@@ -521,7 +522,9 @@ names_ = st.text(st.characters(codec="utf-8"), max_size=8)
 devices_ = st.sampled_from(["target", "cpu", "cuda:0", "cuda:11"])
 integers_ = st.integers(-(2**63), 2**63 - 1)
 extras_ = st.none() | st.tuples(st.none() | integers_, st.none() | integers_)
-stats_ = st.builds(Stats, *[integers_] * 13, extras_)
+stretches_ = st.lists(st.builds(Stretch, *[integers_] * 4), max_size=2).map(tuple)
+histories_ = st.builds(History, integers_, integers_, stretches_, stretches_, integers_, st.booleans())
+stats_ = st.builds(Stats, *[integers_] * 13, extras_, st.none() | histories_, st.none() | integers_)
 lines_ = st.builds(
     LineRecord,
     st.integers(-1, 2**31 - 1),
