@@ -66,6 +66,16 @@ examples:
 The highest resident memory (RSS) of the command over its whole life, as the operating system counts it: of the command
 and of each process that it waited for, the highest one. The figure is printed on standard error.
 """
+_GPUS_EXAMPLES = """\
+examples:
+  {prog}
+  pytorch-memlab simulate --gpu rtx4090 train.py
+"""
+_COLUMNS_EXAMPLES = """\
+examples:
+  {prog}
+  pytorch-memlab run -c allocation.all.allocated train.py
+"""
 _SNAPSHOT_EXAMPLES = """\
 examples:
   {prog} oom.pickle                        who held the memory: at the peak, when it ran out, at the end
@@ -136,7 +146,8 @@ def _add_run(parser: Parser) -> None:
 
 
 def _add_simulate(parser: Parser) -> None:
-    parser.add_argument("--gpu", required=True, metavar="NAME[:COUNT]", help="the GPU to simulate, and how many")
+    gpu_help = "the GPU to simulate (see `gpus`), and how many"
+    parser.add_argument("--gpu", required=True, metavar="NAME[:COUNT]", help=gpu_help)
     _add_program(parser)
 
 
@@ -207,6 +218,14 @@ def _add_snapshot(parser: Parser) -> None:
     parser.set_defaults(action=_lazy("snapshot", "snapshot"))
 
 
+def _add_gpus(parser: Parser) -> None:
+    parser.set_defaults(action=_lazy("listings", "gpus"))
+
+
+def _add_columns(parser: Parser) -> None:
+    parser.set_defaults(action=_lazy("listings", "columns"))
+
+
 def _add_selection(parser: Parser) -> None:
     _append(parser, "-c", "--column", metavar="COLUMN", help="show this column")
     _append(parser, "-f", "--function", metavar="QUALNAME", help="show this function")
@@ -232,5 +251,7 @@ _COMMANDS: dict[str, tuple[str, str, Callable[[Any], None]]] = {
     "diff": ("show which lines of a changed program take more or less", _DIFF_EXAMPLES, _add_diff),
     "merge": ("show the reports of several ranks side by side", _MERGE_EXAMPLES, _add_merge),
     "snapshot": ("show a memory snapshot of PyTorch by line", _SNAPSHOT_EXAMPLES, _add_snapshot),
+    "gpus": ("list the GPUs that can be simulated", _GPUS_EXAMPLES, _add_gpus),
+    "columns": ("list the columns that reports can show", _COLUMNS_EXAMPLES, _add_columns),
     "rss": ("measure the highest resident memory of any command", _RSS_EXAMPLES, _add_rss),
 }

@@ -74,7 +74,7 @@ def enable(
     There is no way back: the process keeps the simulated devices until it ends. The same call again does nothing.
 
     Args:
-        preset: the name of a card, see `presets`.
+        preset: the name of a card, see `presets`; ``"h100"`` is enough where one card has it.
         count: how many devices of that kind, 1 to 8.
         memory: instead of a preset, each device's memory: ``"24 GB"``, ``"512 MB"`` (GB is 2**30 bytes, as is GiB), or
             a number of bytes.

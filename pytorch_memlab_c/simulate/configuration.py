@@ -49,10 +49,13 @@ def _check_capability(capability: Sequence[int]) -> tuple[int, int]:
 
 
 def _find_preset(preset: str) -> GpuModel:
-    model = PRESETS.get(preset.strip().lower()) if isinstance(preset, str) else None
-    if model is None:
+    name = preset.strip().lower() if isinstance(preset, str) else ""
+    found = [name] if name in PRESETS else [full for full in PRESETS if full.partition("-")[0] == name]
+    if len(found) > 1:
+        raise ValueError(f"{preset!r} is several GPUs: name one of {', '.join(found)}")
+    if not found:
         raise ValueError(f"unknown GPU {preset!r}; there are: {', '.join(PRESETS)}")
-    return model
+    return PRESETS[found[0]]
 
 
 def custom_model(memory: str | int, capability: Sequence[int] | None) -> GpuModel:

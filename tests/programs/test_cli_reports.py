@@ -19,7 +19,9 @@ from run_program import cells, titles
 
 from pytorch_memlab_c import LineProfiler, LineRecords
 from pytorch_memlab_c.cli import main
+from pytorch_memlab_c.data.columns import valid_columns
 from pytorch_memlab_c.data.holder_types import HolderRecords
+from pytorch_memlab_c.simulate.models import PRESETS
 
 SIMULATED = "CUDA figures are simulated"
 
@@ -282,3 +284,12 @@ def test_help_has_examples(command, capsys):
         main([command, "--help"])
     assert end.value.code == 0
     assert "examples:\n  " in capsys.readouterr().out
+
+
+def test_the_names_that_other_commands_take(tmp_path):
+    gpus = python(tmp_path, "gpus", command=["-m", "pytorch_memlab_c"])
+    assert gpus.returncode == 0
+    assert [line.split()[0] for line in gpus.stdout.splitlines()[1 : 1 + len(PRESETS)]] == list(PRESETS)
+    columns = python(tmp_path, "columns", command=["-m", "pytorch_memlab_c"])
+    assert columns.returncode == 0
+    assert {line.strip() for line in columns.stdout.splitlines() if line.startswith("  ")} == set(valid_columns())

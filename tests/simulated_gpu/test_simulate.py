@@ -62,8 +62,20 @@ class TestParameters:
             configuration.parse_memory(text)
 
     def test_unknown_preset_lists_those_there_are(self):
-        with pytest.raises(ValueError, match="unknown GPU 'h100'.*t4-16gb.*h100-80gb"):
-            simulate.enable("h100")
+        with pytest.raises(ValueError, match="unknown GPU 'h900'.*t4-16gb.*h100-80gb"):
+            simulate.enable("h900")
+
+    @pytest.mark.parametrize(
+        ("short", "full"), [("rtx4090", "rtx4090-24gb"), (" H100 ", "h100-80gb"), ("l4", "l4-24gb")]
+    )
+    def test_a_short_name_stands_for_the_only_such_card(self, short, full):
+        found = configuration.devices_asked_for(short, 1, None, None)
+        assert found == configuration.devices_asked_for(full, 1, None, None)
+
+    @pytest.mark.parametrize("short", ["a100", "", "-", "h", "h100-"])
+    def test_a_short_name_of_several_cards_or_none(self, short):
+        with pytest.raises(ValueError, match="several GPUs: name one of a100-40gb, a100-80gb|unknown GPU"):
+            simulate.enable(short)
 
     @pytest.mark.parametrize("count", [0, 9, -1, True, 1.0, "2"])
     def test_wrong_count(self, count):
@@ -96,7 +108,7 @@ class TestParameters:
         assert configuration.parse_environment(text) == configuration.Configuration(model, count)
 
     @pytest.mark.parametrize(
-        "text", ["h100", "h100-80gb:", "h100-80gb:x", "h100-80gb:9", "24GB@8", "24@8.9", ":2", "@8.9"]
+        "text", ["h900", "h100-80gb:", "h100-80gb:x", "h100-80gb:9", "24GB@8", "24@8.9", ":2", "@8.9"]
     )
     def test_wrong_environment_value(self, text):
         with pytest.raises(ValueError):
@@ -346,11 +358,11 @@ class TestEnvironment:
         result = processes.fresh(
             "try:\n    import torch\nexcept ImportError:\n    pass",
             check=False,
-            PYTORCH_MEMLAB_SIMULATE="h100",
+            PYTORCH_MEMLAB_SIMULATE="h900",
             **changes,
         )
         assert result.returncode == 1
-        assert "ValueError: PYTORCH_MEMLAB_SIMULATE=h100: unknown GPU 'h100'; there are: t4-16gb" in result.stderr
+        assert "ValueError: PYTORCH_MEMLAB_SIMULATE=h900: unknown GPU 'h900'; there are: t4-16gb" in result.stderr
 
     def test_cpu_only_build_says_so_and_goes_on(self, tmp_path):
         changes = processes.with_start_up_file(tmp_path)
