@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 
 _EXTENSION = "IPython.extensions.autoreload"
+#: A module's own future import counts, or not.
+_FUTURES = (annotations.compiler_flag, 0)
 _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -22,10 +24,10 @@ def reloaded_lines(code: CodeType, file_lines: Sequence[str]) -> list[str] | Non
         return None
     try:
         tree = ast.parse("".join(file_lines))
-        file_code = compile(tree, "<file>", "exec", dont_inherit=True)
+        of_file = [compile(tree, "<file>", "exec", flags, dont_inherit=True) for flags in _FUTURES]
     except (SyntaxError, ValueError):
         return None
-    if any(_is_same(code, one) for one in _codes_in(file_code)):
+    if any(_is_same(code, one) for compiled in of_file for one in _codes_in(compiled)):
         return None
     for node in ast.walk(tree):
         if isinstance(node, _Definition) and _mentions(node, code.co_name):
@@ -58,7 +60,7 @@ def _compiled(text: str) -> Iterator[CodeType]:
     What is new in a module, where its own future import counts; what has changed; and that without its decorators.
     """
     tree = ast.parse(text)
-    for flags in (annotations.compiler_flag, 0):
+    for flags in _FUTURES:
         yield compile(tree, "<reloaded>", "exec", flags, dont_inherit=True)
     tree.body[0].decorator_list = []  # type: ignore[attr-defined]
     yield compile(tree, "<reloaded>", "exec", dont_inherit=True)

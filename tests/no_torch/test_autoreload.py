@@ -8,12 +8,14 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 from notebook_session import Session, session
 
 from pytorch_memlab_c import LineProfiler, set_target_gpu
+from pytorch_memlab_c.data.sources import source_of
 from pytorch_memlab_c.engine import following
 
 pytest.importorskip("IPython")
@@ -163,3 +165,15 @@ def test_code_that_never_had_a_file_is_not_said_to_have_changed(only_made_up_byt
     namespace: dict[str, Any] = {}
     exec("def work():\n    return 1\n", namespace)
     assert not [note for note in LineProfiler(namespace["work"]).records().notes if "changed" in note]
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_code_of_the_file_as_it_is_shows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, future: str) -> None:
+    """Whether or not autoreload is loaded, and a module is compiled with a future that is not its own."""
+    monkeypatch.setitem(sys.modules, "IPython.extensions.autoreload", sys)
+    text = f"{future}def f(a: int):\n    # kept\n    'é'  ;  return   a\n"
+    (tmp_path / "as_it_is.py").write_text(text)
+    for flags in (0, annotations.compiler_flag):
+        compiled = compile(text, str(tmp_path / "as_it_is.py"), "exec", flags, dont_inherit=True)
+        code = next(one for one in compiled.co_consts if isinstance(one, CodeType))
+        assert source_of(code) == (code.co_firstlineno, text.removeprefix(future).splitlines())

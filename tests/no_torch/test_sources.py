@@ -17,6 +17,12 @@ import pytest
 from pytorch_memlab_c.data.sources import def_line, source_note, source_of
 
 
+@pytest.fixture(autouse=True)
+def without_autoreload(monkeypatch):
+    """Tests of it load it into this process; test_autoreload.py has what it changes."""
+    monkeypatch.delitem(sys.modules, "IPython.extensions.autoreload", raising=False)
+
+
 def load(path, text, encoding="utf-8"):
     """Write a module to ``path`` and return its namespace."""
     path.write_bytes(textwrap.dedent(text).encode(encoding))
