@@ -23,6 +23,17 @@ PyObject *pml_devices_install_events(PyObject *module, PyObject *unused)
     return PyLong_FromLong(pml_allocator_events_install());
 }
 
+PyObject *pml_devices_events_displaced(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(pml_allocator_events_displaced());
+}
+
+PyObject *pml_devices_forget_blocks(PyObject *module, PyObject *unused)
+{
+    pml_allocator_events_forget_blocks();
+    Py_RETURN_NONE;
+}
+
 PyObject *pml_devices_seed_cpu(PyObject *module, PyObject *args)
 {
     unsigned long long pointer;

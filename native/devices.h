@@ -9,6 +9,8 @@ int pml_devices_add_types(PyObject *module);
 
 PyObject *pml_devices_set_target(PyObject *module, PyObject *device);
 PyObject *pml_devices_install_events(PyObject *module, PyObject *unused);
+PyObject *pml_devices_events_displaced(PyObject *module, PyObject *unused);
+PyObject *pml_devices_forget_blocks(PyObject *module, PyObject *unused);
 PyObject *pml_devices_seed_cpu(PyObject *module, PyObject *args);
 PyObject *pml_devices_seed_device(PyObject *module, PyObject *args);
 PyObject *pml_devices_levels(PyObject *module, PyObject *device);

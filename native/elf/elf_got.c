@@ -43,6 +43,28 @@ static void patch_object(const struct pml_elf_object *object, void *data)
         pml_elf_each_slot(object, patch_slot, data);
 }
 
+static void look_at_slot(const struct pml_elf_object *object, const struct pml_elf_slot *slot, void *data)
+{
+    struct search *search = data;
+    bool holds = (void *)__atomic_load_n(slot->word, __ATOMIC_ACQUIRE) == search->replacement;
+    if (slot->in_got && holds && strcmp(slot->symbol, search->symbol) == 0)
+        search->patched++;
+}
+
+static void look_at_object(const struct pml_elf_object *object, void *data)
+{
+    const struct search *search = data;
+    if (strncmp(pml_elf_basename(object), search->library, strlen(search->library)) == 0)
+        pml_elf_each_slot(object, look_at_slot, data);
+}
+
+bool pml_elf_got_holds(const char *library, const char *symbol, const void *replacement)
+{
+    struct search search = {.library = library, .symbol = symbol, .replacement = (void *)replacement};
+    pml_elf_each_object(look_at_object, &search);
+    return search.patched > 0;
+}
+
 int pml_elf_got_patch_known(const char *library, const char *symbol, void *function, void *replacement, void **original)
 {
     struct search search = {library, symbol, replacement, original, function, 0};

@@ -22,6 +22,11 @@ bool pml_allocator_events_take_released(void);
 /* Follow accelerators by events, or ignore theirs because statistics are read instead. */
 void pml_allocator_events_follow_accelerators(bool follow);
 
+/* Whether another tool has led calls that were followed elsewhere: what is allocated meanwhile is not seen. */
+bool pml_allocator_events_displaced(void);
+/* What was followed until then is not known any more: live blocks, and the CPU's level. Needs the GIL. */
+void pml_allocator_events_forget_blocks(void);
+
 /* A block whose allocation was not seen. */
 bool pml_allocator_events_seed_cpu(const void *pointer, long long size);
 

@@ -263,3 +263,23 @@ int pml_allocator_events_install(void)
 {
     return install_cpu() | install_accelerator() | install_streams();
 }
+
+static bool leads_elsewhere(const char *library, const char *symbol, const void *replacement, bool was_here)
+{
+    return was_here && !pml_elf_got_holds(library, symbol, replacement);
+}
+
+bool pml_allocator_events_displaced(void)
+{
+    return leads_elsewhere(PML_TORCH_C10, PML_LIBC_FREE, on_free, original_free) ||
+           leads_elsewhere(PML_TORCH_C10, PML_LIBC_MEMALIGN, on_memalign, original_memalign) ||
+           leads_elsewhere(PML_TORCH_C10_CUDA, PML_TORCH_REPORT, on_report, original_report);
+}
+
+void pml_allocator_events_forget_blocks(void)
+{
+    pml_cpu_blocks_clear();
+    pml_ledger_adjust(PML_CPU, PML_ALLOCATED, 0);
+    pml_ledger_forget_blocks();
+    pml_meter_invalidate();
+}

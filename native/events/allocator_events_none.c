@@ -20,3 +20,12 @@ bool pml_allocator_events_seed_cpu(const void *pointer, long long size)
 {
     return false;
 }
+
+bool pml_allocator_events_displaced(void)
+{
+    return false;
+}
+
+void pml_allocator_events_forget_blocks(void)
+{
+}

@@ -405,14 +405,24 @@ static void drop_blocks(int device)
     }
 }
 
-void pml_ledger_follow_accelerators(bool follow)
+static void forget_blocks(int first_device)
 {
-    atomic_store(&following, follow);
-    for (int d = 1; d < PML_MAX_DEVICES; d++) {
+    for (int d = first_device; d < PML_MAX_DEVICES; d++) {
         pml_ledger_lock(d);
         drop_blocks(d);
         pml_ledger_unlock(d);
     }
+}
+
+void pml_ledger_follow_accelerators(bool follow)
+{
+    atomic_store(&following, follow);
+    forget_blocks(PML_CPU + 1);
+}
+
+void pml_ledger_forget_blocks(void)
+{
+    forget_blocks(PML_CPU);
 }
 
 void pml_ledger_observe_now(struct pml_peak_picture *picture)

@@ -50,6 +50,9 @@ void pml_ledger_correct_pending(int device, int64_t pending);
 /* Accelerators are measured by events or not: what was followed is dropped. */
 void pml_ledger_follow_accelerators(bool follow);
 
+/* No block of any device is known any more. */
+void pml_ledger_forget_blocks(void);
+
 /* A picture's function begins while no other one runs: what the devices hold then is a value of the picture's. */
 void pml_ledger_observe_now(struct pml_peak_picture *picture);
 

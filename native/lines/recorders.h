@@ -15,6 +15,7 @@ struct pml_recorder {
     _Atomic bool recording;    /* changed with the GIL, read from anywhere */
     bool failed;               /* memory ran out: figures are incomplete */
     bool interrupted;          /* another tracer replaced the hook */
+    bool unseen;               /* another tool took the allocators' calls: events were missed */
     uint64_t started;          /* `pml_moment` at the last start: later segments are recorded */
     int64_t sample_runs;       /* statistics are read for this many segments of a line */
     int stat_columns;

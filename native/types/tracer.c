@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/moment.h"
+#include "events/allocator_events.h"
 #include "frames/segment.h"
 #include "holders/picture_recording.h"
 #include "meter/stat_columns.h"
@@ -187,6 +188,7 @@ static void stop(PmlTracer *tracer)
         tracer->recorder.interrupted |= pml_hook_displaced(hook);
         pml_segment_flush(&hook->stack, &tracer->recorder);
     }
+    tracer->recorder.unseen |= pml_allocator_events_displaced();
     read_ends(tracer);
     record(tracer, false);
 }
@@ -225,7 +227,7 @@ static void clear_counters(PmlTracer *tracer)
             pml_saved_tables_clear(tracer->subscriber[i]->saved);
         tracer->subscriber[i]->calls = 0;
     }
-    tracer->recorder.failed = tracer->recorder.interrupted = false;
+    tracer->recorder.failed = tracer->recorder.interrupted = tracer->recorder.unseen = false;
     tracer->recorder.started = pml_moment_next();
     if (tracer->holders) {
         pml_picture_recording_clear(&tracer->holders->picture);
@@ -380,7 +382,8 @@ static PyObject *get_flag(PyObject *self, void *which)
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(recorder->recording);
     case 1: return PyBool_FromLong(recorder->failed);
-    default: return PyBool_FromLong(recorder->interrupted);
+    case 2: return PyBool_FromLong(recorder->interrupted);
+    default: return PyBool_FromLong(recorder->unseen || (recorder->recording && pml_allocator_events_displaced()));
     }
 }
 
@@ -388,6 +391,8 @@ static PyGetSetDef tracer_getset[] = {
     {"recording", get_flag, NULL, "True between start and stop.", (void *)0},
     {"failed", get_flag, NULL, "True if memory ran out and figures are incomplete.", (void *)1},
     {"interrupted", get_flag, NULL, "True if another tracer replaced the hook while it was needed.", (void *)2},
+    {"unseen", get_flag, NULL, "True if another tool took the allocators' calls meanwhile: events were missed.",
+     (void *)3},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -30,15 +30,19 @@ def torch_module() -> ModuleType | None:
 def prepare(again: bool = False) -> None:
     """Follow PyTorch's allocators from now on, or from its import on; does nothing the second time.
 
-    `again` repeats it, for when something else has been put under PyTorch since.
+    Another tool may have led their calls elsewhere since (memray does as its tracker ends): they are followed again,
+    with what lives now. `again` repeats it, for when something else has been put under PyTorch.
     """
     global _followed, _waiting
     torch = torch_module()
     if torch is None and not _waiting:
         _waiting = True
         after_torch_import(lambda module: prepare())
-    if torch is None or (_followed is not None and not again):
+    displaced = not again and is_displaced()
+    if torch is None or (_followed is not None and not again and not displaced):
         return
+    if displaced:
+        _native.forget_blocks()
     _followed = _native.install_events()
     allocator_stats.connect(torch)
     _native.use_statistics_only(_statistics_only(torch, _followed))
@@ -47,6 +51,18 @@ def prepare(again: bool = False) -> None:
     seeding.seed_accelerators(torch)
     if _followed & _CPU:
         seeding.seed_cpu(torch)
+
+
+#: Why figures lack something.
+UNSEEN = (
+    "incomplete: another tool (memray?) took the calls of PyTorch's allocators while this was measured; "
+    "what was allocated from then on is not in these figures"
+)
+
+
+def is_displaced() -> bool:
+    """Whether another tool has led the calls of PyTorch's allocators elsewhere since they were followed."""
+    return _followed is not None and _native.events_displaced()
 
 
 def is_following() -> bool:

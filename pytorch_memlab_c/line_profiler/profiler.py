@@ -226,6 +226,8 @@ class LineProfiler(_native.Switch):
         notes = []
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
+        if self._tracer.unseen:
+            notes.append(following.UNSEEN)
         if self._tracer.failed:
             notes.append("memory ran out while profiling; figures are incomplete")
         if self._saved and not saved_is_followed():

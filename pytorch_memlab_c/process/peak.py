@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TypedDict
 
@@ -57,18 +58,28 @@ class peak_memory(_native.WindowBlock):
         self._device = find_device(device)
         check_measurable(self._device)
         self._window = _native.PeakWindow()
-        self._entered = False
+        self._entered = self._incomplete = False
 
     def _begin(self) -> None:
         if self._window.is_open:
             raise RuntimeError("this peak_memory block is open already; make another one")
+        following.prepare()
         if self._device.kind in ACCELERATORS:
             accelerators.begin_window()
         self._entered = True
+        self._incomplete = False
 
     def _end(self) -> None:
         if self._device.kind in ACCELERATORS:
             accelerators.end_window()
+        self._incomplete = following.is_displaced()
+        if self._incomplete:
+            warnings.warn(f"peak_memory of {self.device}: {following.UNSEEN}", RuntimeWarning, stacklevel=2)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether another tool took the calls of PyTorch's allocators within the block: figures lack what came then."""
+        return self._incomplete
 
     @property
     def device(self) -> str:

@@ -68,6 +68,8 @@ class Measurement:
 
     def complaint(self) -> str | None:
         """Which limits were exceeded, or could not be checked; None if all is well."""
+        unseen = [limit for limit, block in self._blocks.values() if block.incomplete]
+        self._problems += [f"the limit {limit.text!r} cannot be checked: {following.UNSEEN}" for limit in unseen]
         over = [(limit, block) for limit, block in self._blocks.values() if block.delta_bytes > limit.size]
         if not over:
             return "\n".join(self._problems) or None

@@ -472,6 +472,27 @@ static void *allocate_much(void *argument)
     return NULL;
 }
 
+static void calls_that_another_tool_has_taken_are_noticed(void)
+{
+    void *ours;
+    fresh();
+    CHECK(!pml_allocator_events_displaced());
+    void *block = c10.allocate(1000);
+    CHECK_INT(pml_elf_got_patch("libc10.so", "free", free_below, &ours), 1); /* as a tool does that puts back */
+    CHECK(pml_allocator_events_displaced());
+    c10.free(block);
+    CHECK_INT(levels(PML_CPU).level[PML_ALLOCATED], 1000);
+    pml_allocator_events_forget_blocks();
+    CHECK_INT(levels(PML_CPU).level[PML_ALLOCATED], 0);
+    CHECK_INT(pml_cpu_blocks_count(), 0);
+    pml_allocator_events_install();
+    CHECK(!pml_allocator_events_displaced());
+    block = c10.allocate(24);
+    CHECK_INT(levels(PML_CPU).level[PML_ALLOCATED], 24);
+    c10.free(block);
+    CHECK_INT(levels(PML_CPU).level[PML_ALLOCATED], 0);
+}
+
 static void four_threads_add_up(void)
 {
     /* GIVEN */
@@ -538,6 +559,7 @@ int main(void)
     RUN(events_recorded_before_an_allocation_are_not_the_next_frees);
     RUN(strangers_events_change_nothing);
     RUN(memory_given_back_is_noted_once);
+    RUN(calls_that_another_tool_has_taken_are_noticed);
     RUN(four_threads_add_up);
     pml_cpu_blocks_clear();
     return check_report();
