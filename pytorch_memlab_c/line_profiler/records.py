@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,10 @@ class LineRecords(Records):
         device: Any = None,
     ) -> str:
         """The rows of ``to_dataframe`` as CSV text; written to ``path`` too, whole or not."""
-        text: str = self.to_dataframe(func, columns, device).to_csv(lineterminator="\n")
+        frame = self.to_dataframe(func, columns, device)
+        if sys.version_info < (3, 11):  # whose csv module cannot write this character
+            frame = frame.replace("\0", r"\\x00", regex=True)
+        text: str = frame.to_csv(lineterminator="\n")
         if path is not None:
             write_file(path, text)
         return text

@@ -57,7 +57,7 @@ def _key(key: Any) -> str:
 
 def _attributes(name: str, value: Any, kind: type, bases: Iterable[type]) -> Iterator[Step]:
     if type in bases:
-        yield from ((f"{name}.{key}", inner) for key, inner in dict(_NAMESPACE(value)).items())
+        yield from ((f"{name}.{key}", inner) for key, inner in dict(_NAMESPACE(value) or {}).items())
     elif kind is FunctionType:
         yield from _of_function(name, value)
     elif kind is MethodType:
@@ -82,7 +82,7 @@ def _of_function(name: str, function: FunctionType) -> Iterator[Step]:
 def _of_instance(name: str, value: Any, bases: Iterable[type]) -> Iterator[Step]:
     has_dict = True
     for base in bases:
-        namespace: MappingProxyType[str, Any] = _NAMESPACE(base)
+        namespace: MappingProxyType[str, Any] | dict[str, Any] = _NAMESPACE(base) or {}  # None: the type is not ready
         if has_dict and "__dict__" in namespace and base is not type:
             has_dict = False
             if type(namespace["__dict__"]) is GetSetDescriptorType:

@@ -259,3 +259,10 @@ def test_a_variable_that_holds_another_tensor_now_is_no_growth():
     changes = MemReporter.diff(before, MemReporter().snapshot())
     assert sorted(changes["change"]) == ["gone", "new"]
     assert kept is not None
+
+
+def test_a_type_that_its_module_has_not_made_ready():
+    """`_testcapi` has one: its `__dict__` is None."""
+    pytest.importorskip("_testcapi")
+    kept = [torch.ones(7777)]
+    assert names()[7777] == "kept[0]" and kept
