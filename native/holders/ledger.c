@@ -52,7 +52,7 @@ static inline void prepare(int device, struct pml_owner_bytes *owner_bytes)
         publish(device, owner_bytes);
 }
 
-/* What goes only because a function has ended, or after all of them have, was kept as long as it could be. */
+/* Blocks that are freed only because a function has ended, or after all of them have, were kept as long as possible. */
 static void free_at_end(struct pml_owner_bytes *owner_bytes, int64_t size, int now)
 {
     if (now == PML_ENDING) {
@@ -74,7 +74,7 @@ static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
         free_at_end(owner_bytes, size, now);
 }
 
-/* Of what the line made in its last run that allocated; `size` is negative for what goes. */
+/* Of what the line made in its last run that allocated; `size` is negative for what is freed. */
 static inline void count_young(struct pml_owner_bytes *owner_bytes, int64_t size, uint64_t run)
 {
     int64_t counted = -(int64_t)(run == atomic_load_explicit(&owner_bytes->young_run, memory_order_relaxed));

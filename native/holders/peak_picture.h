@@ -1,5 +1,5 @@
-/* Pictures: which lines hold a device's memory at its peak while functions of one profiler, or of one group of
- * profilers, run. Taken in constant time per event:
+/* Pictures: which lines hold a device's memory at its peak while functions of one profiler, or of several that share
+ * the picture, run. Taken in constant time per event:
  *
  * Each device of a picture has an *epoch*, incremented at every new maximum, and each owner has its bytes at the
  * maximum (`pml_bytes_at_peak`) with their epoch. They are updated before the owner's bytes change; so at any later

@@ -127,8 +127,8 @@ def test_in_a_narrow_window_everything_can_be_scrolled_to(open_page):
         "Math.max(...Array.from(document.querySelectorAll('td.code'), c => c.getBoundingClientRect().right))"
     )
     assert 500 < right <= page.evaluate("document.documentElement.scrollWidth")
-    for section in page.locator("section.function").all():
-        assert section.evaluate("s => s.scrollWidth <= s.clientWidth")  # nothing is cut off
+    fits = "Array.from(document.querySelectorAll('section.function')).every(s => s.scrollWidth <= s.clientWidth)"
+    page.wait_for_function(fits)  # nothing is cut off, once the page is laid out anew
     scroll = page.locator(".scroll")
     assert scroll.evaluate("s => s.scrollWidth > s.clientWidth && getComputedStyle(s).overflowX") == "auto"
 
