@@ -8,12 +8,15 @@ goes, such as a batch that the next run replaces, what it made before its last r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple, Protocol
 
 #: So many samples are needed to speak of growth.
 FEWEST = 4
+
+#: PyTorch's allocators of GPUs do not split off less than this from a block that is larger than this.
+_ROUNDING = 1 << 20
 
 
 class Stretch(NamedTuple):
@@ -84,14 +87,15 @@ class HasGrowth(Protocol):
         """The history of the later runs; None where there is none."""
 
 
-def growth_of(stats: HasGrowth) -> Growth | None:
+def growth_of(stats: HasGrowth, device: str) -> Growth | None:
     """The growth of a line on a device, or None."""
     history = stats.growth
     if history is None or _ran_once_on_each_module(history):
         return None
-    rate = None if history.parts else _rate_of(history.runs, history.end)
+    rounding = 0 if device == "cpu" else _ROUNDING
+    rate = None if history.parts else _rate_of(history.runs, history.end, rounding)
     if rate is None and (history.parts or _falls(history.runs)):
-        rate = _rate_of(history.calls, history.end)
+        rate = _rate_of(history.calls, history.end, rounding)
     if rate is None:
         return None
     return Growth(max(1, round(rate)), 1 + sum(stretch.runs for stretch in history.runs), history.live)
@@ -102,12 +106,30 @@ def _falls(samples: Sequence[Stretch]) -> bool:
     return any(after.held < before.held for before, after in pairwise(samples))
 
 
-def _rate_of(samples: Sequence[Stretch], end: int) -> float | None:
+def _rate_of(samples: Sequence[Stretch], end: int, rounding: int) -> float | None:
     runs = [stretch.runs for stretch in samples]
-    rate = _rise([min(stretch.held, end) for stretch in samples], runs)
+    held = [min(stretch.held, end) for stretch in samples]
+    rate = _rise(held, runs)
+    if rate is None and rounding:
+        rate = _rounded_rise([*held, end], runs, rounding)
     if rate is None and samples[-1].old < end:  # else the last runs added nothing
         rate = _rise([min(stretch.old, end) for stretch in samples], runs)
     return rate
+
+
+def _rounded_rise(values: list[int], runs: Sequence[int], rounding: int) -> float | None:
+    """The same where a block may be larger than asked for: the one that replaces it can be larger, and fit better.
+
+    So falls of less than that are none, if all in all the values rise by more.
+    """
+    lowest = list(accumulate(reversed(values), min))[::-1]  # of those from there on
+    falls = [(before, before - after) for before, after in pairwise(values) if after < before]
+    if any(before <= rounding or fall >= rounding for before, fall in falls):
+        return None
+    if lowest[-1] - lowest[len(lowest) // 2] <= rounding or _rise(lowest, runs) is None:
+        return None
+    typical = median((after - before) / count for (before, after), count in zip(pairwise(values), runs))
+    return typical if typical > 0 else None
 
 
 def _ran_once_on_each_module(history: History) -> bool:

@@ -32,7 +32,7 @@ def with_modules(records: LineRecords, torch: Any) -> LineRecords:
 
 
 def _grows(function: FunctionRecord) -> bool:
-    return any(growth_of(stats) for line in function.lines for stats in line.stats.values())
+    return any(growth_of(stats, device) for line in function.lines for device, stats in line.stats.items())
 
 
 def _with_modules(function: FunctionRecord, modules: Counter[int]) -> FunctionRecord:

@@ -43,7 +43,7 @@ def kind_frame(records: Records, kind: str, func: Any, device: Any) -> pandas.Da
 def _growth_frame(found: Sequence[LineOnDevice]) -> pandas.DataFrame:
     ran = [place for place in found if place.record.on(place.device) is not None]
     stats: list[Any] = [place.record.on(place.device) for place in ran]
-    growths = [growth_of(one) for one in stats]
+    growths = [growth_of(one, place.device) for place, one in zip(ran, stats)]
     columns: dict[str, list[Any]] = {
         column: [getattr(one, field) for one in stats] for column, field in _GROWTH_COLUMNS.items()
     }

@@ -66,7 +66,7 @@ def sections_html(records: Records, func: Any = None, device: Any = None, page: 
 
 
 def _growing(found: Sequence[LineOnDevice]) -> Section | None:
-    grown = [(place, growth_of(stats)) for place in found if (stats := place.record.on(place.device))]
+    grown = [(place, growth_of(stats, place.device)) for place in found if (stats := place.record.on(place.device))]
     rows = [_growth_row(place, growth) for place, growth in grown if growth is not None]
     header = ("each run keeps", "runs", "held now", "where", "code")
     title = "Lines that keep more memory on every run"

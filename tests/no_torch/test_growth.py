@@ -189,15 +189,15 @@ def history(held, *, old=None, end=None, width=1, calls=None, **fields):
     return History(end, end, runs, runs[:1] if calls is None else calls, **fields)
 
 
-def rate(*args, **fields):
-    growth = growth_of(Stats(*[0] * 13, growth=history(*args, **fields)))
+def rate(*args, device="cuda:0", **fields):
+    growth = growth_of(Stats(*[0] * 13, growth=history(*args, **fields)), device)
     return growth and growth.bytes_per_run
 
 
 def test_a_steady_rise_is_growth():
     assert rate([0, 100, 200, 300]) == 100
     assert rate([0, 100, 200, 300], width=4) == 25
-    grown = growth_of(Stats(*[0] * 13, growth=history([0, 100, 200, 300], width=4)._replace(live=7)))
+    grown = growth_of(Stats(*[0] * 13, growth=history([0, 100, 200, 300], width=4)._replace(live=7)), "cpu")
     assert grown == Growth(25, 17, 7)
 
 
@@ -223,6 +223,39 @@ def test_what_is_given_back_after_the_last_run_is_none():
     assert rate(rise, end=0) is None
     assert rate(rise, end=600) is None
     assert rate(rise, end=1100) == 100
+
+
+K, M = 2**10, 2**20
+
+
+@pytest.mark.parametrize(
+    "units, rate_in_units",
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 11, 9, 11], 1),  # one tensor that is replaced by a larger one
+        ([1, 2, 3, 4, 5, 6, 7, 11, 9, 11, 11, 12], 1),
+        ([2, 4, 6, 8, 10, 12, 17, 20, 19, 20], 2),  # two of them
+        ([4, 6, 8, 10, 12, 14, 16, 18, 18, 20], 2),  # the last one got the block of the one before
+    ],
+)
+def test_a_block_that_fits_better_is_no_fall_on_a_gpu(units, rate_in_units):
+    """A block of a GPU's allocator is up to 1 MiB larger than asked for, if it is larger than that."""
+    *held, end = [256 * K * value for value in units]
+    nothing_old = [0] * len(held)
+    assert rate(held, old=nothing_old, end=end) == 256 * K * rate_in_units
+    assert rate(held, old=nothing_old, end=end, device="cpu") is None
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [M * value for value in (1, 5, 8, 10, 10.5, 10, 10.75, 10.25, 10, 10.5)],  # a window that is full
+        [M * value for value in (7, 7.5, 7, 7.75, 7.25, 7, 7.5, 7.75)],  # batches of several sizes
+        [M * value for value in (2, 3, 4, 3, 4, 5, 4, 5, 6)],  # falls that are larger
+        [K * value for value in (100, 200, 300, 200, 300, 400, 500, 400, 600)],  # blocks that are smaller
+    ],
+)
+def test_what_falls_or_stays_is_none_on_a_gpu(held):
+    assert rate(held, old=[0] * len(held), end=held[-1]) is None
 
 
 def test_a_single_large_run_changes_nothing():
@@ -327,7 +360,7 @@ def test_an_older_history_is_read():
         for figures in stats.values():
             figures[place] = [live, 7168, 1024, 8192, 0, 0, 0, stretches, [[1, 0, 5000, 9000, 8192, 0]]]
         records = LineRecords.from_json(json.dumps(document))
-        assert [growth_of(line.stats["cuda:0"]) for line in records.functions[0].lines] == [
+        assert [growth_of(line.stats["cuda:0"], "cuda:0") for line in records.functions[0].lines] == [
             found and Growth(found, 9, 7168)
         ]
 

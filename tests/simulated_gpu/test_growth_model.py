@@ -52,3 +52,56 @@ def test_cpu_tensors(tmp_path: Path, first: int):
 @pytest.mark.parametrize("first", range(800, 1000, 100))
 def test_gpu_tensors(tmp_path: Path, first: int):
     check_tensors(tmp_path, "cuda:0", first, environment())
+
+
+ENLARGED = """
+import itertools, torch
+from program_support import report
+from pytorch_memlab_c import LineProfiler
+
+def cat(box, step, runs):
+    for _ in range(runs):
+        box["one"] = torch.cat((box.get("one", torch.empty(0, device="cuda")), torch.ones(step, device="cuda")))
+
+def rows(box, step, runs):
+    box["rows"] = torch.empty(0, step, device="cuda")
+    for _ in range(runs):
+        box["rows"] = torch.vstack((box["rows"], torch.ones(1, step, device="cuda")))
+
+def copied(box, step, runs):
+    for i in range(runs):
+        larger = torch.empty((i + 1) * step, device="cuda"); larger[: i * step] = box.get("all", 0); box["all"] = larger
+
+def four(box, step, runs):
+    for _ in range(runs):
+        for k in range(4):
+            box[k] = torch.cat((box.get(k, torch.empty(0, device="cuda")), torch.ones(step, device="cuda")))
+
+def replaced(box, step, runs):
+    for i in range(runs):
+        box["last"] = torch.ones((3 + i * 7 % 5) * step, device="cuda")
+
+def five_replaced(box, step, runs):
+    for i in range(runs):
+        box["last"] = [torch.ones((3 + (i + j) * 7 % 5) * step, device="cuda") for j in range(5)]
+
+FUNCTIONS, STEPS = (cat, rows, copied, four, replaced, five_replaced), (2560, 25088, 65536, 75008, 100096, 131072, 262144)
+found = []
+for function, step, runs in itertools.product(FUNCTIONS, STEPS, (7, 8, 10, 12, 15, 20, 33)):
+    with LineProfiler(function) as profiler:
+        function({}, step, runs)
+    rates = profiler.to_dataframe(kind="growth")["bytes_per_run"].dropna().tolist()
+    found.append([function.__name__, step * 4, runs, rates])
+report(found=found)
+"""
+
+
+@gpu()
+def test_tensors_that_are_replaced_by_larger_ones(tmp_path: Path):
+    """A GPU's allocator gives blocks that are larger than asked for, so what is held falls at times. Where the slack is
+    as large as what is kept, a few may be missed; none is named that is only replaced."""
+    found = run_program(ENLARGED, tmp_path, env=environment(), timeout=300).values["found"]
+    kept = [(step, rates) for name, step, _, rates in found if not name.endswith("replaced")]
+    assert len(kept) == 196 and not any(rates for name, *_, rates in found if name.endswith("replaced"))
+    named = [rates[0] / step for step, rates in kept if rates]
+    assert len(named) >= 190 and sum(abs(rate - 1) < 0.02 for rate in named) >= 170, (len(named), sorted(named))
