@@ -85,7 +85,8 @@ def five_replaced(box, step, runs):
     for i in range(runs):
         box["last"] = [torch.ones((3 + (i + j) * 7 % 5) * step, device="cuda") for j in range(5)]
 
-FUNCTIONS, STEPS = (cat, rows, copied, four, replaced, five_replaced), (2560, 25088, 65536, 75008, 100096, 131072, 262144)
+FUNCTIONS = (cat, rows, copied, four, replaced, five_replaced)
+STEPS = (2560, 25088, 65536, 75008, 100096, 131072, 262144)
 found = []
 for function, step, runs in itertools.product(FUNCTIONS, STEPS, (7, 8, 10, 12, 15, 20, 33)):
     with LineProfiler(function) as profiler:
