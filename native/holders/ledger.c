@@ -25,9 +25,8 @@ static struct device devices[PML_MAX_DEVICES] = {
 
 static _Atomic uint64_t owning; /* a bit for each device that may have blocks with an owner */
 static _Atomic bool following = true;
-static _Atomic int phase;           /* enum pml_phase */
-static _Atomic(const void *) ender; /* the thread whose function ends */
-static _Thread_local char this_thread;
+static _Atomic bool unwatched;
+static _Thread_local bool ending;    /* from a function's return on this thread to its next event */
 static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
 
 bool pml_ledger_idle(void)
@@ -52,26 +51,22 @@ static inline void prepare(int device, struct pml_owner_bytes *owner_bytes)
         publish(device, owner_bytes);
 }
 
-/* Blocks that are freed only because a function has ended, or after all of them have, were kept as long as possible. */
-static void free_at_end(struct pml_owner_bytes *owner_bytes, int64_t size, int now)
+static void free_unwatched(struct pml_owner_bytes *owner_bytes, int64_t size)
 {
-    if (now == PML_ENDING) {
-        int64_t own = -(int64_t)(atomic_load_explicit(&ender, memory_order_relaxed) == &this_thread);
-        pml_numbers_add_unshared(&owner_bytes->ended, size & own);
-        return;
-    }
     if (owner_bytes->after_watch != watches)
         owner_bytes->after = 0;
     owner_bytes->after_watch = watches;
     owner_bytes->after += size;
 }
 
+/* Blocks that are freed only because a function has ended, or after all of them have, were kept as long as possible. */
 static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
 {
     pml_numbers_add_unshared(&owner_bytes->live, -size);
-    int now = atomic_load_explicit(&phase, memory_order_relaxed);
-    if (now != PML_RUNNING)
-        free_at_end(owner_bytes, size, now);
+    if (atomic_load_explicit(&unwatched, memory_order_relaxed))
+        free_unwatched(owner_bytes, size);
+    else if (ending)
+        pml_numbers_add_unshared(&owner_bytes->ended, size);
 }
 
 /* Of what the line made in its last run that allocated; `size` is negative for what is freed. */
@@ -342,14 +337,13 @@ void pml_ledger_of_line(int device, const struct pml_code *code, int line, int64
 
 void pml_ledger_set_phase(enum pml_phase now)
 {
-    int before = atomic_load_explicit(&phase, memory_order_relaxed);
-    if (now == PML_ENDING)
-        atomic_store_explicit(&ender, &this_thread, memory_order_relaxed);
-    if (before == (int)now)
+    bool before = atomic_load_explicit(&unwatched, memory_order_relaxed), after = now == PML_UNWATCHED;
+    ending = now == PML_ENDING;
+    if (before == after)
         return;
-    if (before == PML_UNWATCHED)
+    if (before)
         watches++;
-    atomic_store_explicit(&phase, now, memory_order_relaxed);
+    atomic_store_explicit(&unwatched, after, memory_order_relaxed);
 }
 
 void pml_ledger_adjust(int device, enum pml_metric metric, int64_t value)

@@ -40,7 +40,7 @@ enum pml_phase {
     PML_ENDING,    /* from a function's return to the next event of its thread: its variables go */
     PML_UNWATCHED, /* no thread has a hook */
 };
-/* What the program does from now on. Needs the GIL. */
+/* What the calling thread does from now on, or all of them. Needs the GIL. */
 void pml_ledger_set_phase(enum pml_phase now);
 
 /* A level that changes without a block: locks the device, and updates the meter, then the pictures. */

@@ -75,6 +75,40 @@ static void what_goes_as_functions_end_is_told_apart(void)
     finish(1, &stack);
 }
 
+/* Functions of this thread begin and end. */
+static void *run_functions(void *unused)
+{
+    pml_ledger_set_phase(PML_ENDING);
+    pml_ledger_set_phase(PML_RUNNING);
+    release(1, 2, 5);
+    return unused;
+}
+
+static void what_other_threads_run_meanwhile_changes_nothing(void)
+{
+    fresh_holders();
+    struct pml_frame_stack stack = {.depth = 0};
+    pthread_t thread;
+    subscribe(0, 0);
+    begin(0, NULL);
+    call(&stack, id, 0, FIRST);
+    line_event(&stack, 3);
+    allocate(1, 0, 100);
+    allocate(1, 1, 40);
+    allocate(1, 2, 5);
+    line_event(&stack, 4);
+    /* WHEN: the variables of a function go on one thread while another one goes on */
+    pml_ledger_set_phase(PML_ENDING);
+    release(1, 0, 100);
+    CHECK(pthread_create(&thread, NULL, run_functions, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    release(1, 1, 40);
+    pml_ledger_set_phase(PML_RUNNING);
+    /* THEN: what the other thread gave back was not kept */
+    check_line(3, 0, 140);
+    finish(1, &stack);
+}
+
 static void what_goes_after_the_last_function_was_kept_until_then(void)
 {
     fresh_holders();
@@ -493,6 +527,7 @@ int main(void)
 {
     RUN(a_line_holds_what_it_allocated_at_the_highest_moment);
     RUN(what_goes_as_functions_end_is_told_apart);
+    RUN(what_other_threads_run_meanwhile_changes_nothing);
     RUN(what_goes_after_the_last_function_was_kept_until_then);
     RUN(what_a_line_holds_as_it_begins);
     RUN(the_value_when_a_function_begins_counts);
