@@ -243,6 +243,7 @@ def interrupted_rounds(timer: Callable[[float], None], way: Callable[[], Any], c
 
 
 @pytest.mark.filterwarnings("ignore:coroutine")  # one that is interrupted before it begins
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in gc callbacks of others (hypothesis)
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_interrupts_at_any_time_leave_nothing_behind(raising_timer, name):
     def check() -> None:
