@@ -55,7 +55,7 @@ static bool mark_all(struct pml_reach *reach, const struct request *request)
            pml_reach_mark(reach, request->later, PML_REACH_LATER);
 }
 
-/* Where the nodes of each group begin, and those of the two that are found besides. */
+/* Where the nodes of each group begin, and those that are found besides. */
 struct begins {
     Py_ssize_t groups;
     uint32_t *at;
@@ -77,15 +77,15 @@ static PyObject *walk_others(struct pml_reach *reach, const struct request *requ
     if (reach->nodes.count >= reach->limit || !pml_reach_misses(reach, request->targets))
         return Py_NewRef(Py_None);
     pml_reach_close(reach);
-    PyObject *pair = pml_unreached_find(reach, request->ours);
-    for (Py_ssize_t i = 0; pair && i < PyTuple_GET_SIZE(pair); i++) {
+    PyObject *lists = pml_unreached_find(reach, request->ours);
+    for (Py_ssize_t i = 0; lists && i < PyTuple_GET_SIZE(lists); i++) {
         begins->at[begins->groups++] = reach->nodes.count;
-        if (!pml_reach_walk(reach, PyTuple_GET_ITEM(pair, i))) {
-            Py_CLEAR(pair);
+        if (!pml_reach_walk(reach, PyTuple_GET_ITEM(lists, i))) {
+            Py_CLEAR(lists);
             PyErr_NoMemory();
         }
     }
-    return pair;
+    return lists;
 }
 
 /* ---- the result ---- */
@@ -204,7 +204,8 @@ static PyObject *build(const struct pml_reach *reach, const struct begins *begin
 
 static PyObject *find(struct pml_reach *reach, const struct request *request)
 {
-    struct begins begins = {.at = PyMem_RawCalloc((size_t)PyTuple_GET_SIZE(request->groups) + 2, sizeof *begins.at)};
+    struct begins begins = {
+        .at = PyMem_RawCalloc((size_t)PyTuple_GET_SIZE(request->groups) + PML_UNREACHED_LISTS, sizeof *begins.at)};
     PyObject *result = NULL;
     if (begins.at && mark_all(reach, request) && walk_given(reach, request, &begins)) {
         PyObject *alive = walk_others(reach, request, &begins);

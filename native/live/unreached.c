@@ -77,41 +77,49 @@ static bool is_target(const struct pml_reach *reach, PyObject *object)
     return known && *known & PML_REACH_TARGET;
 }
 
+/* Which list: held from outside, an instance of a class in garbage, or what such ones are made of. */
+static int place_of(const struct unreached *unreached, Py_ssize_t number, PyObject *object)
+{
+    if (unreached->references[number] > 0)
+        return 0;
+    return Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE ? 1 : 2;
+}
+
 static PyObject *sort_out(const struct pml_reach *reach, const struct unreached *unreached, PyObject *list)
 {
-    PyObject *pair = Py_BuildValue("([][])");
-    for (Py_ssize_t i = 0; pair && i < PyList_GET_SIZE(list); i++) {
+    PyObject *lists = Py_BuildValue("([][][])");
+    for (Py_ssize_t i = 0; lists && i < PyList_GET_SIZE(list); i++) {
         PyObject *object = PyList_GET_ITEM(list, i);
         if (is_target(reach, object))
             continue;
-        if (PyList_Append(PyTuple_GET_ITEM(pair, unreached->references[i] > 0 ? 0 : 1), object) < 0)
-            Py_CLEAR(pair);
+        if (PyList_Append(PyTuple_GET_ITEM(lists, place_of(unreached, i, object)), object) < 0)
+            Py_CLEAR(lists);
     }
-    return pair;
+    return lists;
 }
 
 static PyObject *find_among(const struct pml_reach *reach, PyObject *list, PyObject *ours)
 {
     struct unreached unreached = {.references = NULL};
-    PyObject *pair = NULL;
+    PyObject *lists = NULL;
     if (keep_unreached(reach, list) < 0)
         return NULL;
     if (number_all(&unreached, list)) {
         take_off_all(&unreached, list);
         take_off_all(&unreached, ours);
-        pair = sort_out(reach, &unreached, list);
+        lists = sort_out(reach, &unreached, list);
     } else {
         PyErr_NoMemory();
     }
     pml_pointer_map_free(&unreached.number);
     PyMem_RawFree(unreached.references);
-    return pair;
+    return lists;
 }
 
 PyObject *pml_unreached_find(const struct pml_reach *reach, PyObject *ours)
 {
     PyObject *all = pml_gc_lists_select(every_type, NULL);
-    PyObject *pair = all ? find_among(reach, all, ours) : NULL;
+    PyObject *lists = all ? find_among(reach, all, ours) : NULL;
     Py_XDECREF(all);
-    return pair;
+    return lists;
 }

@@ -4,9 +4,10 @@
 
 #include "live/reach.h"
 
-/* A pair of lists, targets in neither: the objects that something besides the collector's objects refers to (calls that
- * run, C and C++), and all others. `ours`: a list of objects whose references do not count. NULL with an exception set.
- */
+/* Three lists, targets in none: the objects that something besides the collector's objects refers to (calls that run, C
+ * and C++); of all others the instances of classes, and the rest. `ours`: a list of objects whose references do not
+ * count. NULL with an exception set. */
+#define PML_UNREACHED_LISTS 3
 PyObject *pml_unreached_find(const struct pml_reach *reach, PyObject *ours);
 
 #endif
