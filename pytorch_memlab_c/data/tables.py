@@ -29,8 +29,8 @@ _NEVER_CALLED = (
 )
 _NO_CALL_SEEN = (
     "no call was seen while it was profiled; other processes, code compiled by torch.compile, threads that ran before "
-    "the profiler was enabled, and those that PyTorch starts, such as autograd's for a GPU, are not seen (@profile sees "
-    "all threads)"
+    "the profiler was enabled, and those that PyTorch starts, such as autograd's for a GPU, are not seen (@profile "
+    "sees all threads)"
 )
 
 
