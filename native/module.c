@@ -40,6 +40,8 @@ static PyMethodDef methods[] = {
      "inject_event(slot, size, allocated=0, reserved=0, pointer=0): an allocator event with made-up bytes, for tests."},
     {"inject_failure", pml_testing_inject_failure, METH_VARARGS,
      "inject_failure(slot, asked, allocated, reserved, unused, total): an allocation that failed, for tests."},
+    {"last_failure", pml_holders_type_last_failure, METH_NOARGS,
+     "The number of this thread's last allocation that failed; 0: none."},
     {"levels", pml_devices_levels, METH_O, "The DeviceLevels of a device slot, now."},
     {"devices_used", pml_devices_used, METH_NOARGS, "Device slots on which anything was seen."},
     {"connect_statistics", pml_statistics_connect, METH_VARARGS, "connect_statistics(read, reset, devices)."},

@@ -2,6 +2,7 @@
 #include "holders/failures.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/lock_order.h"
@@ -16,6 +17,9 @@ struct pml_failures {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static _Atomic uint64_t numbers;
+static _Thread_local uint64_t last;
 
 static _Thread_local struct {
     bool known;
@@ -46,7 +50,9 @@ static struct pml_failure failure_now(int device, int64_t asked, int64_t allocat
 {
     struct pml_levels now;
     pml_meter_read(device, &now);
+    last = atomic_fetch_add(&numbers, 1) + 1;
     struct pml_failure failure = {
+        .number = last,
         .device = device,
         .asked = asked,
         .allocated = allocated < 0 ? now.level[PML_ALLOCATED] : allocated,
@@ -93,6 +99,11 @@ void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t res
         keep(pml_active_pictures_next(&left), failure, owner);
     pml_failures_unlock();
     pml_ledger_unlock(device);
+}
+
+uint64_t pml_failures_last(void)
+{
+    return last;
 }
 
 int pml_failures_count(const struct pml_peak_picture *picture)

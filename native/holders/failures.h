@@ -12,6 +12,7 @@
 #define PML_MOST_FAILURES 32
 
 struct pml_failure {
+    uint64_t number; /* from 1 on, in the whole process */
     int device;
     int64_t asked; /* bytes, as are all others; -1: not known */
     int64_t allocated;
@@ -26,6 +27,8 @@ struct pml_failure {
 /* An allocation failed for good. -1 for totals that the meter knows best. All active pictures take it, also while none
  * of their functions runs. */
 void pml_failures_note(int device, int64_t asked, int64_t allocated, int64_t reserved);
+/* The number of the last one on the calling thread; 0: none. */
+uint64_t pml_failures_last(void);
 /* What the device last reported to this thread about its memory; the next failure uses it. */
 void pml_failures_note_capacity(int64_t unused, int64_t total);
 

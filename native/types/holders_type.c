@@ -45,6 +45,7 @@ static PyStructSequence_Field peak_fields[] = {
 static struct pml_named_tuple peak_kind = PML_NAMED_TUPLE("DevicePeak", "Who holds a device's peak.", peak_fields);
 
 static PyStructSequence_Field failure_fields[] = {
+    {"number", "from 1 on, in the whole process"},
     {"slot", "the device"},
     {"asked_bytes", "what was asked for"},
     {"allocated_bytes", NULL},
@@ -142,10 +143,10 @@ static PyObject *failure_new(const struct pml_failure *failure)
 {
     PyObject *at = holder_new(&failure->at);
     PyObject *holders = at ? holder_list(&failure->list) : NULL;
-    return pml_named_tuples_build(&failure_kind, "(iLLLLLLNN)", failure->device, (long long)failure->asked,
-                                  (long long)failure->allocated, (long long)failure->active,
-                                  (long long)failure->reserved, (long long)failure->unused, (long long)failure->total,
-                                  at, holders);
+    return pml_named_tuples_build(&failure_kind, "(KiLLLLLLNN)", (unsigned long long)failure->number,
+                                  failure->device, (long long)failure->asked, (long long)failure->allocated,
+                                  (long long)failure->active, (long long)failure->reserved,
+                                  (long long)failure->unused, (long long)failure->total, at, holders);
 }
 
 static PyObject *holders_failures(PyObject *self, PyObject *unused)
@@ -160,6 +161,11 @@ static PyObject *holders_failures(PyObject *self, PyObject *unused)
         Py_XDECREF(tuple);
     }
     return pml_named_tuples_build(&failures_kind, "(iN)", pml_failures_count(picture), list);
+}
+
+PyObject *pml_holders_type_last_failure(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromUnsignedLongLong(pml_failures_last());
 }
 
 static PyObject *holders_failed(PyObject *self, void *unused)

@@ -12,4 +12,7 @@ typedef struct {
 extern PyType_Spec pml_holders_type_spec;
 int pml_holders_type_add_types(PyObject *module);
 
+/* A function of the module. */
+PyObject *pml_holders_type_last_failure(PyObject *module, PyObject *unused);
+
 #endif

@@ -35,7 +35,7 @@ def at_the_end(action: Callable[[], None]) -> None:
 
 def outcome_of(error: BaseException) -> Outcome:
     """How a program ended that this exception left."""
-    if isinstance(error, KeyboardInterrupt):
+    if type(error) is KeyboardInterrupt:  # a class derived from it is a failure, as for Python itself
         return "interrupt"
     return "success" if isinstance(error, SystemExit) and error.code in (None, 0) else "failure"
 

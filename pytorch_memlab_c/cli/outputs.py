@@ -52,6 +52,8 @@ def misplaced_output(arguments: Sequence[str]) -> str | None:
             word, path = f"{word} {following}", following
         elif word.startswith("--output="):
             path = word.partition("=")[2]
+        elif word.startswith("-o"):
+            path = word[2:].removeprefix("=")
         else:
             continue
         if Path(path).suffix.lower() in _WRITERS:

@@ -51,7 +51,7 @@ class OutOfMemory:
     """One allocation that failed, in bytes; None for what the device does not report.
 
     ``holders`` add up to ``active``. ``unused`` of ``total`` was free on the device then. ``at`` is the profiled line
-    that ran, ``innermost`` the program's innermost line, profiled or not, where an uncaught exception shows it.
+    that ran, ``innermost`` the program's innermost line, profiled or not, where it is known.
     """
 
     device: str

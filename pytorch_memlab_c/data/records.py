@@ -8,9 +8,10 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from .device_names import TARGET, parse_view, slot_name
-from .growth import History, Stretch
+from .growth import History
 from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
+from .rising import Stretch
 from .saved_types import SavedLines, by_code
 from .snapshot_types import CodeCounts, GrowthStretch, LineCounts, LineGrowth, LineStats, SavedCode
 from .sources import Source, def_line, source_of

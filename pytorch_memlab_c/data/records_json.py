@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from . import holder_types
 from .declared_types import require_declared, shortened
-from .growth import History, Stretch
+from .growth import History
 from .record_types import FunctionRecord, LineRecord, Stats
 from .records import Records
+from .rising import Stretch
 from .saved_types import Saved
 
 VERSION = 1

@@ -28,8 +28,9 @@ _NEVER_CALLED = (
     "torch.compile, are not seen"
 )
 _NO_CALL_SEEN = (
-    "no call was seen while it was profiled; other processes, code compiled by torch.compile, and threads that ran "
-    "before the profiler was enabled, such as autograd's for a GPU, are not seen (@profile sees all threads)"
+    "no call was seen while it was profiled; other processes, code compiled by torch.compile, threads that ran before "
+    "the profiler was enabled, and those that PyTorch starts, such as autograd's for a GPU, are not seen (@profile "
+    "sees all threads)"
 )
 
 

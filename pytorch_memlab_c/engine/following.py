@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import _native
-from . import allocator_stats, seeding
+from . import allocator_stats, failed_lines, seeding
 from .torch_import import after_torch_import
 
 _CPU, _CUDA = 1, 2
@@ -48,6 +48,7 @@ def prepare(again: bool = False) -> None:
     _native.use_statistics_only(_statistics_only(torch, _followed))
     if not target_chosen:
         _native.set_target(1 if torch.cuda._is_compiled() else 0)
+    failed_lines.observe(torch)
     seeding.seed_accelerators(torch)
     if _followed & _CPU:
         seeding.seed_cpu(torch)

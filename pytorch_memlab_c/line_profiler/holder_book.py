@@ -21,6 +21,7 @@ from ..data.holder_types import (
 )
 from ..data.sources import Source, def_line
 from ..engine import following
+from ..engine.failed_lines import line_of
 from .uncaught import where_memory_ran_out
 
 _KINDS = (LINE, BACKWARD, AUTOGRAD)
@@ -97,6 +98,7 @@ class HolderBook:
             _known(raw.total_bytes),
             self._holder(raw.at),
             self._holders(raw.holders, raw.active_bytes),
+            line_of(raw.number),
         )
 
     def _notes(self) -> list[str]:
@@ -116,7 +118,7 @@ def _known(size: int) -> int | None:
 
 
 def _with_innermost(failed: list[OutOfMemory], count: int) -> tuple[OutOfMemory, ...]:
-    """An exception that nothing has caught comes from the last failure, if that one was kept."""
-    if failed and count == len(failed):
+    """An exception that nothing has caught comes from the last failure, if that one was kept and its line not seen."""
+    if failed and count == len(failed) and failed[-1].innermost is None:
         failed[-1] = replace(failed[-1], innermost=where_memory_ran_out())
     return tuple(failed)

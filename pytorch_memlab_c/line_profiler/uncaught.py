@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
-import sysconfig
 from collections.abc import Iterator
-from types import TracebackType
 
-from ..data.holder_types import UNPROFILED, Holder
-
-_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+from ..data.holder_types import Holder
+from ..engine.program_lines import line_of_traceback
 
 
 def where_memory_ran_out() -> Holder | None:
@@ -23,7 +17,7 @@ def where_memory_ran_out() -> Holder | None:
     error = sys.exc_info()[1] or getattr(sys, "last_value", None)
     for one in _chain(error):
         if _is_out_of_memory(one):
-            return _innermost(one.__traceback__)
+            return line_of_traceback(one.__traceback__)
     return None
 
 
@@ -41,26 +35,3 @@ def _is_out_of_memory(error: BaseException) -> bool:
     if kind.__name__ == "OutOfMemoryError":
         return kind.__module__.partition(".")[0] == "torch"
     return kind is RuntimeError and "allocate memory" in str(error)
-
-
-def _innermost(traceback: TracebackType | None) -> Holder | None:
-    """The last line of the program's own files, or of any file but ours where there is none."""
-    found: TracebackType | None = None
-    own: TracebackType | None = None
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(_OWN):
-            found = traceback
-            own = own if file.startswith(_LIBRARIES) or file.startswith("<frozen") else traceback
-        traceback = traceback.tb_next
-    return _holder(own or found)
-
-
-def _holder(traceback: TracebackType | None) -> Holder | None:
-    if traceback is None:
-        return None
-    code = traceback.tb_frame.f_code
-    line = traceback.tb_lineno
-    name = getattr(code, "co_qualname", code.co_name)
-    text = linecache.getline(code.co_filename, line, traceback.tb_frame.f_globals).strip()
-    return Holder(UNPROFILED, 0, name, code.co_filename, line, text or None)

@@ -11,8 +11,9 @@ from program_support import Block, OwnedBlock
 from run_program import SUPPORT, run_program
 
 from pytorch_memlab_c import LineProfiler, LineRecords
-from pytorch_memlab_c.data.growth import Growth, History, Stretch, growth_of
+from pytorch_memlab_c.data.growth import Growth, History, growth_of
 from pytorch_memlab_c.data.record_types import Stats
+from pytorch_memlab_c.data.rising import Stretch
 
 LOOPS, PROGRAMS = SUPPORT / "growth_loops.py", SUPPORT / "growth_programs.py"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")

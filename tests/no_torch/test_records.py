@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from made_up_snapshots import K, LineCounts, LineStats, M, code_named, line, made_up_records, stats
 
 from pytorch_memlab_c.data.columns import DEFAULT_COLUMNS, DEFAULT_CPU_COLUMNS, default_columns
-from pytorch_memlab_c.data.growth import History, Stretch
+from pytorch_memlab_c.data.growth import History
 from pytorch_memlab_c.data.record_types import FunctionRecord, LineRecord, Stats
+from pytorch_memlab_c.data.rising import Stretch
 from pytorch_memlab_c.line_profiler.records import LineRecords
 
 CPU, CUDA0, CUDA1 = 0, 1, 2

@@ -74,6 +74,7 @@ PROGRAMS = {
         print("end")
         """,
     "keyboard interrupt": "print('x', flush=True)\nraise KeyboardInterrupt",
+    "kind of keyboard interrupt": "class Stop(KeyboardInterrupt):\n    pass\nraise Stop",
     "own excepthook": """
         import sys, traceback
         def hook(kind, value, tb):

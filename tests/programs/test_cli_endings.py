@@ -86,7 +86,9 @@ def test_what_the_program_printed_and_registered_is_not_lost_when_the_report_can
     assert (end.returncode, end.stdout) == (1, "no flushat exit\n")
 
 
-@pytest.mark.parametrize("words", [["-o", "late.html"], ["--output", "late.json"], ["--output=late.csv"]])
+@pytest.mark.parametrize(
+    "words", [["-o", "late.html"], ["--output", "late.json"], ["--output=late.csv"], ["-olate.html"]]
+)
 def test_an_output_option_after_the_program_is_the_programs_and_a_warning_says_so(tmp_path, words):
     write(tmp_path, {"script.py": FUNCTION + "import sys\n    print(sys.argv[1:])\n"})
     end = run(tmp_path, "-f", "f", "script.py", *words)
@@ -94,7 +96,7 @@ def test_an_output_option_after_the_program_is_the_programs_and_a_warning_says_s
     assert f"pytorch_memlab_c: {' '.join(words)} goes to the program, as it follows its name" in end.stderr
 
 
-@pytest.mark.parametrize("words", [["-o", "model.pt"], ["-o"], ["--out", "late.html"], ["late.html"]])
+@pytest.mark.parametrize("words", [["-o", "model.pt"], ["-o"], ["--out", "late.html"], ["late.html"], ["-omodel"]])
 def test_a_programs_own_options_are_no_cause_for_a_warning(tmp_path, words):
     write(tmp_path, {"script.py": FUNCTION})
     assert run(tmp_path, "-f", "f", "script.py", *words).stderr == ""

@@ -55,7 +55,7 @@ def test_gpu_tensors(tmp_path: Path, first: int):
 
 
 ENLARGED = """
-import itertools, torch
+import collections, itertools, torch
 from program_support import report
 from pytorch_memlab_c import LineProfiler
 
@@ -85,7 +85,16 @@ def five_replaced(box, step, runs):
     for i in range(runs):
         box["last"] = [torch.ones((3 + (i + j) * 7 % 5) * step, device="cuda") for j in range(5)]
 
-FUNCTIONS = (cat, rows, copied, four, replaced, five_replaced)
+def beside_a_batch(box, step, runs):
+    for i in range(runs):
+        box["batch"] = torch.ones((1 + i * 5 % 7) * step, device="cuda"); box[i] = torch.ones(step, device="cuda")
+
+def window_replaced(box, step, runs):
+    window = box["window"] = collections.deque(maxlen=4)
+    for i in range(3 * runs):
+        window.append(torch.ones(step, device="cuda"))
+
+FUNCTIONS = (cat, rows, copied, four, beside_a_batch, replaced, five_replaced, window_replaced)
 STEPS = (2560, 25088, 65536, 75008, 100096, 131072, 262144)
 found = []
 for function, step, runs in itertools.product(FUNCTIONS, STEPS, (7, 8, 10, 12, 15, 20, 33)):
@@ -99,10 +108,11 @@ report(found=found)
 
 @gpu()
 def test_tensors_that_are_replaced_by_larger_ones(tmp_path: Path):
-    """A GPU's allocator gives blocks that are larger than asked for, so what is held falls at times. Where the slack is
-    as large as what is kept, a few may be missed; none is named that is only replaced."""
+    """A GPU's allocator gives blocks that are larger than asked for, so what is held falls at times. All that
+    is kept is named, and nothing that is only replaced; the bytes a run are those kept, but for the slack."""
     found = run_program(ENLARGED, tmp_path, env=environment(), timeout=300).values["found"]
     kept = [(step, rates) for name, step, _, rates in found if not name.endswith("replaced")]
-    assert len(kept) == 196 and not any(rates for name, *_, rates in found if name.endswith("replaced"))
+    assert len(kept) == 245 and not any(rates for name, *_, rates in found if name.endswith("replaced"))
     named = [rates[0] / step for step, rates in kept if rates]
-    assert len(named) >= 190 and sum(abs(rate - 1) < 0.02 for rate in named) >= 170, (len(named), sorted(named))
+    near = sum(abs(rate - 1) < 0.02 for rate in named)
+    assert len(named) == len(kept) and near >= 220 and 0.7 < min(named) <= max(named) < 1.4, (near, sorted(named))

@@ -99,7 +99,7 @@ def test_by_the_command_line(tmp_path, command):
     assert "it cannot fit: the device has 8.00G in all" in text and "less held" not in text
 
 
-def test_an_error_that_was_handled_long_ago_names_no_line(tmp_path):
+def test_an_error_that_was_handled_long_ago_is_named_too(tmp_path):
     run = report_of(
         tmp_path,
         """
@@ -113,7 +113,43 @@ def test_an_error_that_was_handled_long_ago_names_no_line(tmp_path):
             pass
         """,
     )
-    assert "Out of memory on cuda:0 outside of the profiled functions\n" in run.stdout
+    assert "Out of memory on cuda:0 at program.py:5 in take, which is not profiled\n" in run.stdout
+
+
+def test_each_error_of_a_search_has_its_line(tmp_path):
+    """Caught in a function that calls another, in a method, in another thread; and one on autograd's thread."""
+    run = report_of(
+        tmp_path,
+        """
+        import threading
+        @profile
+        def make():
+            return take(G)
+        def attempt(function, *args):
+            try:
+                function(*args)
+            except torch.OutOfMemoryError:
+                pass
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                return take(10 * G)
+        kept = make()
+        attempt(take, 9 * G)
+        attempt(lambda: torch.zeros(9 * G, device="cuda"))
+        thread = threading.Thread(target=attempt, args=(take, 11 * G))
+        thread.start()
+        thread.join()
+        attempt(lambda: Double.apply(torch.ones(1, device="cuda", requires_grad=True)).backward())
+        """,
+    )
+    rows = run.stdout.partition("Out of memory 4 times")[2].splitlines()[2:6]
+    places = [row.split("cuda:0, at ")[1] for row in rows]
+    named = [place.split()[0] for place in places]
+    assert named == ["program.py:5", "program.py:25", "program.py:5", "program.py:5"], run.stdout
 
 
 @pytest.mark.parametrize(
