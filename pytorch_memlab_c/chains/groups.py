@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from .._native import Storage
 from .insides import attributes_of
 from .search import Search, Way
+from .text import name_of_type
 
 #: What is not looked into is one row; a dict of this many parts or fewer is, where most bytes are in containers.
 _FEW_PARTS = 8
 _MOST_BYTES = 0.8
+#: Objects of a kind that are one row.
+_FEWEST_LINKED = 3
+#: Containers in containers that are looked at.
+_MOST_LEVELS = 8
 _CONTAINERS = (list, tuple, deque, dict, set, frozenset)
 _KINDS = {"": "tensors", ".grad": "gradients"}
 
 
 class Keeper(NamedTuple):
-    """What keeps some storages alive: their bytes, how many, and who, in words. ``frees``: what frees them."""
+    """What keeps some storages alive: their bytes, how many, and who, in words."""
 
     nbytes: int
     number: int
     text: str
-    frees: str
+
+
+class Keepers(NamedTuple):
+    """The keepers of the most bytes, the largest first, and how many tensors and bytes are left out."""
+
+    rows: list[Keeper]
+    folded: tuple[int, int]
+
+
+class _Row(NamedTuple):
+    """Storages that are together. ``text`` gives the words: finding them takes longer than all else."""
+
+    nbytes: int
+    number: int
+    text: Callable[[], str]
 
 
 class _Held(NamedTuple):
@@ -42,17 +63,21 @@ class _Held(NamedTuple):
         return self.containers[level] if level < len(self.containers) else None
 
 
-def keepers_of(search: Search, storages: Iterable[Storage]) -> list[Keeper]:
-    """All rows, the largest first."""
-    return _Groups(search).rows(storages)
+def keepers_of(search: Search, storages: Iterable[Storage], most: int) -> Keepers:
+    """What keeps the storages alive, in at most so many rows."""
+    rows = sorted(_Groups(search).rows(storages), key=lambda row: -row.nbytes)
+    left_out = rows[most:]
+    shown = [Keeper(row.nbytes, row.number, row.text()) for row in rows[:most]]
+    return Keepers(shown, (sum(row.number for row in left_out), sum(row.nbytes for row in left_out)))
 
 
 class _Groups:
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._is_container: dict[int, bool] = {}
+        self._outer = self._outer_containers()
 
-    def rows(self, storages: Iterable[Storage]) -> list[Keeper]:
+    def rows(self, storages: Iterable[Storage]) -> list[_Row]:
+        """In no order."""
         held: list[list[_Held]] = []
         alone: dict[str, list[Storage]] = {}
         for storage in storages:
@@ -62,11 +87,10 @@ class _Groups:
             else:
                 alone.setdefault(self._search.nobody(storage), []).append(storage)
         found = [row for _, group in _by_kind(self._chosen(held)) for row in self._split(group, 0)]
-        found += [Keeper(_bytes_of(group), len(group), text, "") for text, group in alone.items()]
-        return sorted(found, key=lambda row: -row.nbytes)
+        return found + [_Row(_bytes_of(group), len(group), partial(str, text)) for text, group in alone.items()]
 
     def _held(self, storage: Storage, way: Way) -> _Held:
-        return _Held(storage, way, tuple(self._containers(self._search.path(way.at), way.tensor)))
+        return _Held(storage, way, self._containers(way))
 
     def _chosen(self, held: list[list[_Held]]) -> list[_Held]:
         """The shortest way to each storage. Of a list in which others are, the last one is often in a variable, too."""
@@ -83,27 +107,30 @@ class _Groups:
 
     # ---- which containers a way leads through ----
 
-    def _containers(self, path: Sequence[int], tensor: Any) -> Iterator[int]:
+    def _containers(self, way: Way) -> tuple[int, ...]:
         """Lists, dicts and the like, and the outermost of the modules that the tensor is a parameter or buffer of."""
-        model, end = self._model(path)
-        for place in path[:end]:
-            value = self._search.objects[place]
-            if place not in self._is_container:
-                self._is_container[place] = self._is_plain_container(place)
-            if value is not tensor and self._is_container[place]:
-                yield place
-        if model is not None:
-            yield model
+        model = self._model(way.at)
+        if model is None:
+            return tuple(place for place in self._outer[way.at] if self._search.objects[place] is not way.tensor)
+        parent = self._search.parents[model]
+        return (*(self._outer[parent] if parent >= 0 else ()), model)
 
-    def _model(self, path: Sequence[int]) -> tuple[int | None, int]:
-        """The outermost module of those at the end of a way, and where in the way it is."""
-        objects, kinds = self._search.objects, self._search.kinds
-        model, end, inner = None, len(path), len(path)
-        while inner and self._is_state(path[inner - 1]):
-            inner -= 1
-            if kinds.is_module(objects[path[inner]]):
-                model, end = path[inner], inner
-        return model, end
+    def _outer_containers(self) -> list[tuple[int, ...]]:
+        """For each place the containers on the way to it and itself, the outermost first, no more than a few."""
+        found: list[tuple[int, ...]] = []
+        for place, parent in enumerate(self._search.parents):
+            outer = found[parent] if parent >= 0 else ()
+            is_one = len(outer) < _MOST_LEVELS and self._is_container(place)
+            found.append((*outer, place) if is_one else outer)
+        return found
+
+    def _model(self, place: int) -> int | None:
+        """The outermost module of those at the end of a way."""
+        model = None
+        while place >= 0 and self._is_state(place):
+            model = place if self._search.kinds.is_module(self._search.objects[place]) else model
+            place = self._search.parents[place]
+        return model
 
     def _is_state(self, place: int) -> bool:
         """Whether it is a module, or a dict in which one has its parameters, buffers, children or attributes."""
@@ -122,13 +149,13 @@ class _Groups:
             return False
         return value is attributes_of(holder) or any(value is one for one in self._search.kinds.state_of(holder))
 
-    def _is_plain_container(self, place: int) -> bool:
+    def _is_container(self, place: int) -> bool:
         """One that is not the attributes of an object, or the variables of a module."""
         value, parent = self._search.objects[place], self._search.parents[place]
         if not issubclass(type(value), _CONTAINERS):
             return False
         if not issubclass(type(value), dict):
-            return parent < 0 or not callable(self._search.objects[parent])
+            return parent < 0 or type(self._search.objects[parent]) is not FunctionType
         root = self._search.root(place) if parent < 0 else None
         if root is not None and root.value is None:
             return False
@@ -136,17 +163,42 @@ class _Groups:
 
     # ---- rows ----
 
-    def _split(self, group: list[_Held], level: int) -> Iterator[Keeper]:
+    def _split(self, group: list[_Held], level: int) -> Iterator[_Row]:
         """One row for each container; for what is in it instead, where that says more."""
         for container, found in _by(group, lambda held: held.container(level)):
             if container is None:
-                yield from (self._single(held) for held in found)
+                yield from self._of_objects(found)
             elif len(found) == 1:
                 yield self._single(found[0])
             elif self._says_more(container, found, level + 1):
                 yield from self._split(found, level + 1)
             else:
-                yield self._together(container, found)
+                yield self._together(found, partial(self._search.text, found[0].way, container), container)
+
+    def _of_objects(self, group: list[_Held]) -> Iterator[_Row]:
+        """Objects of a kind that are linked with each other, such as a tree or a list of links, are one row."""
+        for (_, kind), found in _by(group, lambda held: self._linked(held.way)):
+            if kind is None or len(found) < _FEWEST_LINKED:
+                yield from map(self._single, found)
+            else:
+                yield self._together(found, partial(self._linked_text, found[0].way), None)
+
+    def _linked(self, way: Way) -> tuple[int, int | None]:
+        """The root of a way and the kind of what holds the tensor; None where that is not behind other objects."""
+        root, steps = self._search.root_place(way.at)
+        holder = self._holder(way.at)
+        return (root, id(type(holder))) if steps and holder is not way.tensor else (way.at, None)
+
+    def _holder(self, at: int) -> Any:
+        """The object at a place; for the dict of its attributes the object itself."""
+        value, parent = self._search.objects[at], self._search.parents[at]
+        if type(value) is not dict or parent < 0 or value is not attributes_of(self._search.objects[parent]):
+            return value
+        return self._search.objects[parent]
+
+    def _linked_text(self, way: Way) -> str:
+        root, _ = self._search.root_place(way.at)
+        return f"{name_of_type(self._holder(way.at))} objects <- {self._search.text(way, root)}"
 
     def _says_more(self, container: int, group: list[_Held], level: int) -> bool:
         parts = [(inner, list(held)) for inner, held in _by(group, lambda held: held.container(level))]
@@ -158,18 +210,13 @@ class _Groups:
         many = sum(_bytes_of(one.storage for one in held) for inner, held in parts if inner is not None)
         return many >= _MOST_BYTES * _bytes_of(held.storage for held in group)
 
-    def _single(self, held: _Held) -> Keeper:
-        return Keeper(held.storage.counted, 1, self._search.line(held.way), self._frees(held))
+    def _single(self, held: _Held) -> _Row:
+        return _Row(held.storage.counted, 1, partial(self._search.line, held.way))
 
-    def _together(self, container: int, group: list[_Held]) -> Keeper:
-        value = self._search.objects[container]
-        what = _what(group[0].way.part, self._search.kinds.is_module(value))
-        text = f"{len(group):,} {what} {self._search.text(group[0].way, container)}"
-        return Keeper(_bytes_of(held.storage for held in group), len(group), text, self._frees(group[0]))
-
-    def _frees(self, held: _Held) -> str:
-        root = self._search.root(self._search.path(held.way.at)[0], held.way.variable)
-        return root.frees if root is not None else ""
+    def _together(self, group: list[_Held], text: Callable[[], str], container: int | None) -> _Row:
+        is_model = container is not None and self._search.kinds.is_module(self._search.objects[container])
+        what = f"{len(group):,} {_what(group[0].way.part, is_model)}"
+        return _Row(_bytes_of(held.storage for held in group), len(group), lambda: f"{what} {text()}")
 
 
 def _by_kind(held: list[_Held]) -> Iterator[tuple[Any, list[_Held]]]:

@@ -17,13 +17,17 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from ..data.sources import file_label
+from .insides import attributes_of
 from .variables import all_running_frames, function_of, is_ours, locals_of, namespace_of, root_of, running_frames
 
 _PACKAGE = __name__.partition(".")[0]
 _LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "IPython", _PACKAGE} - {"__main__"}
 _FOLDERS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-#: Names that IPython gives to results and inputs, beside `Out` and `In`.
-_OF_NOTEBOOK = re.compile(r"_+|_i*\d*|_(oh|ih|dh)|In|Out|exit|quit|get_ipython")
+#: Names that IPython gives to results, which are in `Out` as well, and those of its own.
+_RESULT = re.compile(r"_{1,3}|_\d+")
+_OF_NOTEBOOK = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_(oh|ih|dh)|In|Out|exit|quit|get_ipython")
+_FREES_CYCLES = "gc.collect()"
+_FREES_RESULTS = "%reset -f out"
 _LAST = ("last_exc", "last_value", "last_traceback")
 
 
@@ -94,10 +98,11 @@ class Roots:
         self._out.append(notebook)
         yield from (Root(value, key, "of the notebook") for key, value in variables if not _OF_NOTEBOOK.fullmatch(key))
         yield from (
-            Root(value, f"Out[{key}]", "", "%reset -f out") for key, value in list(notebook.items()) if type(key) is int
+            Root(value, f"Out[{key}]", "", _FREES_RESULTS) for key, value in list(notebook.items()) if type(key) is int
         )
         hidden = [pair for pair in variables if _OF_NOTEBOOK.fullmatch(pair[0]) and pair[1] is not notebook]
-        yield from (Root(value, key, "of the notebook", "%reset -f out") for key, value in hidden)
+        for key, value in hidden:
+            yield Root(value, key, "of the notebook", _FREES_RESULTS if _RESULT.fullmatch(key) else "")
 
     def _of_unnamed_modules(self) -> Iterator[Root]:
         """Global variables of code that runs in no known module, as `exec` and `runpy` do it."""
@@ -130,15 +135,25 @@ def local_of(frame: FrameType) -> str:
 
 def _of_sys() -> Iterator[Root]:
     """The last exception that nothing caught, and those that are handled now."""
-    namespace = namespace_of(sys)
+    namespace, in_notebook = namespace_of(sys), _traceback_of_notebook()
     last = [(name, namespace[name]) for name in _LAST if namespace.get(name) is not None]
-    frees = "; ".join(f"del sys.{name}" for name, _ in last)
+    frees = "; ".join([*(f"del sys.{name}" for name, _ in last), *in_notebook, _FREES_CYCLES])
     kind = next((_kind(value) for _, value in last if isinstance(value, BaseException)), "")
     yield from (Root(value, f"sys.{name}" + (f" ({kind})" if kind else ""), "", frees) for name, value in last)
+    yield from (Root(value, name.partition(" ")[0], "", frees) for name, value in in_notebook.items())
     for handled in sys._current_exceptions().values():  # from Python 3.12 on the exception, before a tuple
         error = handled[1] if isinstance(handled, tuple) else handled
         if error is not None:
             yield Root(error, f"the {_kind(error)} that is being handled")
+
+
+def _traceback_of_notebook() -> dict[str, Any]:
+    """The traceback that IPython keeps beside `sys.last_traceback`, by what frees it."""
+    module = sys.modules.get("IPython.core.interactiveshell")
+    value = getattr(getattr(module, "InteractiveShell", None), "_instance", None)
+    for name in ("InteractiveTB", "tb"):
+        value = (attributes_of(value) or {}).get(name)
+    return {} if value is None else {"get_ipython().InteractiveTB.tb = None": value}
 
 
 def _of_threads() -> Iterator[Root]:

@@ -64,9 +64,9 @@ class Search:
         self._roots = Roots(census.contexts)
         ours = [*own.of_census(census), self, self.__dict__, self._tensors, *self._roots.ours]
         last = optimizers(torch)
-        self._optimizers = {id(one) for one in last}
         found = _native.find_chains(targets, self._roots.groups, ours, last, most, LIMIT)
         self.objects, self.parents = found.objects, found.parents
+        self._measure_ways({id(one) for one in last})
         self.ended_early = found.walked >= LIMIT
         self._holders = {id(target): holders for target, holders in zip(targets, found.holders)}
         if graphs:
@@ -82,6 +82,15 @@ class Search:
         if graphs:
             found.update((id(tensor), tensor) for tensor, _ in self._with_graph())
         return [tensor for key, tensor in found.items() if key not in self._census.saved]
+
+    def _measure_ways(self, optimizers: set[int]) -> None:
+        """For each place its root and the steps from there, and whether the way leads through an optimizer."""
+        self._from_root: list[tuple[int, int]] = []
+        self._by_optimizer: list[bool] = []
+        for place, (value, parent) in enumerate(zip(self.objects, self.parents)):
+            root, steps = self._from_root[parent] if parent >= 0 else (place, -1)
+            self._from_root.append((root, steps + 1))
+            self._by_optimizer.append(id(value) in optimizers or (parent >= 0 and self._by_optimizer[parent]))
 
     def _wholes(self, tensor: Any) -> Iterable[tuple[Any, str]]:
         """What the tensor is part of, and as what."""
@@ -131,7 +140,17 @@ class Search:
         for tensor in storage.tensors:
             found += [way for whole, part in self._wholes(tensor) for way in self._ways_to(whole, part)]
         found += [way for source, part in self._saved[storage.key] for way in self._ways_to(source, part)]
-        return sorted(found, key=lambda way: (way.part.startswith("saved"), way.at))
+        return sorted(found, key=self._order)
+
+    def _order(self, way: Way) -> tuple[bool, int, bool, int, int]:
+        root, steps = self._from_root[way.at]
+        is_root = self.objects[way.at] is way.tensor
+        group = -1 - self.parents[root]
+        return way.part.startswith("saved"), group, self._by_optimizer[way.at], steps - is_root, way.at
+
+    def root_place(self, at: int) -> tuple[int, int]:
+        """Where the way to a place begins, and how many steps there are from there."""
+        return self._from_root[at]
 
     def _ways_to(self, tensor: Any, part: str) -> list[Way]:
         found = []
@@ -150,7 +169,7 @@ class Search:
 
     def is_by_optimizer(self, way: Way) -> bool:
         """Whether an optimizer holds it: never the reason why a parameter lives."""
-        return any(id(self.objects[place]) in self._optimizers for place in self.path(way.at))
+        return self._by_optimizer[way.at]
 
     def path(self, at: int) -> list[int]:
         """The places of a chain, from its root on."""
@@ -185,7 +204,9 @@ class Search:
         objects = [self.objects[place] for place in places]
         if container is None and objects[-1] is not way.tensor:
             objects.append(way.tensor)
-        return text_of(objects, self.root(places[0], way.variable), self.kinds)
+        root = self.root(places[0], way.variable)
+        text = text_of(objects, root, self.kinds)
+        return f"{text} (freed by: {root.frees})" if root is not None and root.frees else text
 
     def line(self, way: Way) -> str:
         """A way in words, with what it holds of the storage."""

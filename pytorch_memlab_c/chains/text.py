@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
@@ -22,7 +23,10 @@ _AHEAD = 5
 _MOST_OF_ONE = 2_000_000
 #: Links shown of a long chain at each of its ends.
 _NEAREST, _LAST = 4, 2
+#: Objects at each end of a chain that are looked at.
+_LONGEST = 50
 _ERROR = {key: BaseException.__dict__[key].__get__ for key in ("__cause__", "__context__", "args")}
+_PLAIN = (list, tuple, dict, set, frozenset, deque)
 _CACHE = type(functools.lru_cache(lambda: None))
 _OF_CACHE = "functools.lru_cache of"
 _STATE = ("_parameters", "_buffers", "_modules")
@@ -30,7 +34,10 @@ _STATE = ("_parameters", "_buffers", "_modules")
 
 def text_of(objects: Sequence[Any], root: Root | None, kind: Kinds) -> str:
     """The chain in words. ``objects`` begins with the root's value; ``root``: None where none is known."""
-    return _Chain(objects, root, kind).text()
+    if len(objects) <= 2 * _LONGEST:
+        return _Chain(objects, root, kind).text()
+    end = _Chain(objects[-_LONGEST:], None, kind).text()
+    return f"{end} <- ... <- {_Chain(objects[:_LONGEST], root, kind).text()}"
 
 
 class Kinds:
@@ -101,11 +108,14 @@ class _Chain:
     def _furthest(self, at: int, steps: Iterator[tuple[str, Any]]) -> tuple[str, int]:
         """The label that leads furthest along the chain, and to where; 0 if none does."""
         ahead = {id(self._objects[i]): i for i in range(at + 1, min(at + 1 + _AHEAD, len(self._objects)))}
+        is_plain = type(self._objects[at]) in _PLAIN
         label, reached = "", 0
         for name, inner in steps:
             i = ahead.get(id(inner), 0)
             if i > reached:
                 label, reached = name, i
+                if is_plain:  # it leads one step further, and may be large
+                    break
         return label, reached
 
     # ---- labels by the kind of object; each returns what it leads to, or 0 ----

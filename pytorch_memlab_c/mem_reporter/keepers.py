@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..chains.groups import Keeper, keepers_of
+from ..chains.groups import Keepers, keepers_of
 from ..chains.search import FEW_WAYS, Search
-from .rows import Keepers, RowSource, in_scope
+from .rows import RowSource, in_scope
 
 #: Rows of a device.
 MOST_ROWS = 10
@@ -17,12 +17,6 @@ def keepers_by_device(found: RowSource, device: str | None) -> dict[str, Keepers
         for name, storages in found.census.by_device().items()
         if device in (None, name, name.partition(":")[0])
     }
-    search = Search(
-        found.torch, found.census, [one for storages in by_device.values() for one in storages], FEW_WAYS, False
-    )
-    return {name: _shown(keepers_of(search, storages)) for name, storages in by_device.items()}
-
-
-def _shown(rows: list[Keeper]) -> Keepers:
-    left_out = rows[MOST_ROWS:]
-    return Keepers(rows[:MOST_ROWS], (sum(row.number for row in left_out), sum(row.nbytes for row in left_out)))
+    storages = [storage for of_device in by_device.values() for storage in of_device]
+    search = Search(found.torch, found.census, storages, FEW_WAYS, False)
+    return {name: keepers_of(search, of_device, MOST_ROWS) for name, of_device in by_device.items()}

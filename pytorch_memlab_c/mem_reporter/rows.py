@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._native import Storage
-from ..chains.groups import Keeper
+from ..chains.groups import Keepers
 from ..data.device_names import device_order
 from ..tensors.census import Census
 from ..tensors.reading import numel_of, shape_of
@@ -37,14 +37,6 @@ class Row(NamedTuple):
     block: int
     by_holder: bool = False
     pinned: bool = False
-
-
-@dataclass(frozen=True)
-class Keepers:
-    """Rows of what keeps storages alive, the largest first, and (rows, bytes) of those left out."""
-
-    rows: list[Keeper]
-    folded: tuple[int, int]
 
 
 @dataclass(frozen=True)

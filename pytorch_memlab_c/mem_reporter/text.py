@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..chains.groups import Keeper
-from ..render.text import clean_code, readable_size
+from ..render.text import clean, readable_size
 from .levels import Level
 from .rows import Row, Section
 
@@ -66,13 +65,9 @@ def keeper_lines(section: Section) -> list[tuple[str, str]]:
     """(size, text) of what keeps the largest storages alive, if that was asked for."""
     if section.keepers is None:
         return []
-    lines = [(readable_size(row.nbytes), clean_code(_keeper(row))) for row in section.keepers.rows]
+    lines = [(readable_size(row.nbytes), clean(row.text)) for row in section.keepers.rows]
     number, nbytes = section.keepers.folded
     return lines + [(readable_size(nbytes), f"... {number:,} more tensors")] * bool(number)
-
-
-def _keeper(row: Keeper) -> str:
-    return f"{row.text} (freed by: {row.frees})" if row.frees else row.text
 
 
 def _upper_steps(level: Level) -> list[Step]:

@@ -57,7 +57,7 @@ def rows(*elements: int) -> list[str]:
     with census_of_now(torch) as census:
         wanted = [one for one in census.storages.values() if one.nbytes in [4 * n for n in elements]]
         assert wanted
-        found = keepers_of(Search(torch, census, wanted, FEW_WAYS, False), wanted)
+        found = keepers_of(Search(torch, census, wanted, FEW_WAYS, False), wanted, 100).rows
         return [row.text.partition(f" at {__file__.rpartition('/')[2]}")[0] for row in found]
 
 
@@ -292,7 +292,7 @@ class TestTwentyLeaks:
             meter = Meter(torch.ones(2025))
             meter.itself = meter
             del meter
-            assert rows(2025) == ["Meter.values[0] <- a Meter, garbage in a cycle"]
+            assert rows(2025) == ["Meter.values[0] <- a Meter, garbage in a cycle (freed by: gc.collect())"]
         finally:
             gc.enable()
 
@@ -315,7 +315,7 @@ def keepers_at(elements: int) -> list[str]:
     """As `rows`, with lines of code."""
     with census_of_now(torch) as census:
         wanted = [one for one in census.storages.values() if one.nbytes == 4 * elements]
-        return [row.text for row in keepers_of(Search(torch, census, wanted, FEW_WAYS, False), wanted)]
+        return [row.text for row in keepers_of(Search(torch, census, wanted, FEW_WAYS, False), wanted, 100).rows]
 
 
 class TestKeepers:
@@ -376,6 +376,16 @@ class TestReport:
         assert "Who keeps it" in html and "20 tensors in history" in html
         assert "Who keeps it" not in str(MemReporter()._display(False, "cpu", None, 1))
         assert history
+
+    def test_objects_that_are_linked_are_one_row(self):
+        head: Any = None
+        for _ in range(300):
+            node = Meter()
+            node.next, node.kept = head, torch.ones(2206)
+            head = node
+        name = local("TestReport.test_objects_that_are_linked_are_one_row")
+        del node
+        assert rows(2206) == [f"299 tensors in Meter objects <- head, {name}", f"Meter.kept <- head, {name}"]
 
     def test_all_bytes_of_the_device_are_in_it(self):
         kept = [[torch.ones(100 + i)] for i in range(30)]
