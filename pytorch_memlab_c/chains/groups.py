@@ -185,9 +185,10 @@ class _Groups:
 
     def _linked(self, way: Way) -> tuple[int, int | None]:
         """The root of a way and the kind of what holds the tensor; None where that is not behind other objects."""
-        root, steps = self._search.root_place(way.at)
+        root = self._search.root_place(way.at)
         holder = self._holder(way.at)
-        return (root, id(type(holder))) if steps and holder is not way.tensor else (way.at, None)
+        is_behind = holder is not self._search.objects[root]
+        return (root, id(type(holder))) if is_behind else (way.at, None)
 
     def _holder(self, at: int) -> Any:
         """The object at a place; for the dict of its attributes the object itself."""
@@ -197,7 +198,7 @@ class _Groups:
         return self._search.objects[parent]
 
     def _linked_text(self, way: Way) -> str:
-        root, _ = self._search.root_place(way.at)
+        root = self._search.root_place(way.at)
         return f"{name_of_type(self._holder(way.at))} objects <- {self._search.text(way, root)}"
 
     def _says_more(self, container: int, group: list[_Held], level: int) -> bool:

@@ -148,9 +148,9 @@ class Search:
         group = -1 - self.parents[root]
         return way.part.startswith("saved"), group, self._by_optimizer[way.at], steps - is_root, way.at
 
-    def root_place(self, at: int) -> tuple[int, int]:
-        """Where the way to a place begins, and how many steps there are from there."""
-        return self._from_root[at]
+    def root_place(self, at: int) -> int:
+        """Where the way to a place begins."""
+        return self._from_root[at][0]
 
     def _ways_to(self, tensor: Any, part: str) -> list[Way]:
         found = []

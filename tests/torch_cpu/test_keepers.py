@@ -63,7 +63,8 @@ def rows(*elements: int) -> list[str]:
 
 def local(test: str, *names: str) -> str:
     """Where a local variable of a test, and of functions in it, is one."""
-    qualified = ".<locals>.".join([test, *names]) if sys.version_info >= (3, 11) else [test, *names][-1]
+    qualified = ".<locals>.".join([test, *names])
+    qualified = qualified if sys.version_info >= (3, 11) else qualified.rpartition(".")[2]
     return f"local of {qualified}"
 
 
