@@ -1,151 +1,16 @@
 /* The trace function (PyEval_SetTrace): one hook a thread, above whatever tracer was there.
  *
  * Ownership: the thread's state dict owns the hook; while installed, the interpreter holds one more reference. The hook
- * owns the tracer below it. Frames are never kept, only compared by address.
- * It never raises, creates no Python object and calls no Python on a LINE event, except where PyTorch's statistics must
- * be read (statistics.c).
+ * owns the tracer below it. It never raises.
  */
 #include "trace/hook.h"
 
-#include "frames/segment.h"
-#include "base/moment.h"
 #include "holders/ledger.h"
 #include "lines/recorders.h"
-#include "trace/statistics.h"
+#include "meter/window.h"
+#include "trace/frame_events.h"
 
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
-
-/* ---- events ---- */
-
-static void close_segment(PmlHook *hook, struct pml_frame *top)
-{
-    pml_statistics_sync(hook->state, top->sampled);
-    pml_segment_close(top);
-}
-
-static struct pml_frame *frame_around(const PmlHook *hook)
-{
-    return hook->stack.depth > 1 ? hook->stack.frame[hook->stack.depth - 2] : NULL;
-}
-
-/* The part of a line that the frame is in, or NULL. */
-static const struct pml_line_part *part_of(const struct pml_code *code, PyFrameObject *frame)
-{
-    int at = code->parts ? pml_compat_offset(frame) : 0;
-    for (int i = 0; i < code->parts; i++)
-        if (at >= code->part[i].start && at < code->part[i].end)
-            return &code->part[i];
-    return NULL;
-}
-
-static void on_line(PmlHook *hook, PyFrameObject *frame)
-{
-    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
-    if (!top || top->id != frame)
-        return;
-    const struct pml_line_part *part = part_of(top->code, frame);
-    int line = part ? part->line : PyFrame_GetLineNumber(frame);
-    if (line <= 0)
-        return;
-    bool again = (top->raised || part) && line == top->line;
-    bool first = top->entered && line == top->line; /* a function of one line: its entry is no run of that line */
-    top->raised = top->entered = false;
-    if (first)
-        pml_segment_hit(top);
-    if (again || first)
-        return;
-    int offset = pml_compat_offset(frame);
-    bool round_again = PML_COMPAT_INLINES_COMPREHENSIONS && line == top->line;
-    if (offset <= top->offset && !round_again)
-        top->window.pass = pml_moment_next();
-    top->offset = offset;
-    bool sample = pml_segment_wants_sample(top->code, line);
-    pml_statistics_sync(hook->state, sample || top->sampled);
-    pml_segment_next(top, line, sample, frame_around(hook));
-}
-
-/* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it.
- */
-static void on_exception(PmlHook *hook, PyFrameObject *frame)
-{
-    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
-    if (top && top->id == frame)
-        top->raised = true;
-}
-
-static void count_call(const struct pml_code *code)
-{
-    for (int i = 0; i < code->subscribers; i++)
-        if (code->subscriber[i]->recorder->recording)
-            code->subscriber[i]->calls++;
-}
-
-static void fail_recorders(const struct pml_code *code)
-{
-    for (int i = 0; i < code->subscribers; i++)
-        code->subscriber[i]->recorder->failed = true;
-}
-
-/* A frame that begins, or a generator that resumes: its first segment belongs to its present line. NULL: no memory. */
-static struct pml_frame *open_frame(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int line)
-{
-    bool sample = pml_segment_wants_sample(code, line);
-    pml_statistics_sync(hook->state, sample);
-    struct pml_frame *outer = pml_frame_stack_top(&hook->stack);
-    struct pml_frame *top = pml_frame_stack_push(&hook->stack, frame, code);
-    if (!top) {
-        fail_recorders(code);
-        return NULL;
-    }
-    pml_codes_retain(code);
-    pml_segment_open(top, line, sample, outer);
-    return top;
-}
-
-static void call_recorded(PmlHook *hook, PyFrameObject *frame, struct pml_code *code, int first_line)
-{
-    int stale = pml_frame_stack_find(&hook->stack, frame);
-    if (stale >= 0) /* its RETURN was lost */
-        pml_frame_stack_cut(&hook->stack, stale);
-    const struct pml_line_part *part = part_of(code, frame); /* where a coroutine goes on */
-    int line = part && part->line ? part->line : PyFrame_GetLineNumber(frame);
-    if (line <= 0) /* a module begins before its first line */
-        line = first_line;
-    bool entered = line == first_line;
-    if (entered)
-        count_call(code);
-    struct pml_frame *top = open_frame(hook, frame, code, line);
-    if (top)
-        top->entered = entered;
-}
-
-static void on_call(PmlHook *hook, PyFrameObject *frame)
-{
-    PyCodeObject *object = PyFrame_GetCode(frame);
-    struct pml_code *code = pml_codes_find(object);
-    if (code && pml_codes_recorded(code))
-        call_recorded(hook, frame, code, object->co_firstlineno);
-    Py_DECREF(object); /* the frame holds it */
-}
-
-static void on_return(PmlHook *hook, PyFrameObject *frame)
-{
-    struct pml_frame *top = pml_frame_stack_top(&hook->stack);
-    if (!top) {
-        pml_ledger_set_phase(PML_ENDING);
-        return;
-    }
-    if (top->id != frame) {
-        int index = pml_frame_stack_find(&hook->stack, frame);
-        if (index < 0)
-            return;
-        pml_frame_stack_cut(&hook->stack, index + 1);
-        top = pml_frame_stack_top(&hook->stack);
-    }
-    close_segment(hook, top);
-    pml_frame_stack_pop(&hook->stack);
-    pml_ledger_set_phase(PML_ENDING);
-}
 
 /* ---- installing ---- */
 
@@ -243,10 +108,10 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
     }
     pml_ledger_set_phase(PML_RUNNING);
     switch (what) {
-    case PyTrace_LINE: on_line(hook, frame); break;
-    case PyTrace_CALL: on_call(hook, frame); break;
-    case PyTrace_RETURN: on_return(hook, frame); break;
-    case PyTrace_EXCEPTION: on_exception(hook, frame); break;
+    case PyTrace_LINE: pml_frame_events_line(hook->state, &hook->stack, frame, 0); break;
+    case PyTrace_CALL: pml_frame_events_call(hook->state, &hook->stack, frame); break;
+    case PyTrace_RETURN: pml_frame_events_return(hook->state, &hook->stack, frame); break;
+    case PyTrace_EXCEPTION: pml_frame_events_exception(&hook->stack, frame); break;
     default: break;
     }
     return hook->below ? call_below(hook, frame, what, arg) : 0;
@@ -320,7 +185,7 @@ static void resynchronise(PmlHook *hook, PyFrameObject *frame)
         if (found) {
             pml_frame_stack_cut(&hook->stack, found);
             if (at != frame && PyFrame_GetLineNumber(at) != hook->stack.frame[found - 1]->line)
-                on_line(hook, at);
+                pml_frame_events_line(hook->state, &hook->stack, at, 0);
         }
         PyFrameObject *back = PyFrame_GetBack(at);
         Py_DECREF(at);
