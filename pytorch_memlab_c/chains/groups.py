@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from .._native import Storage
+from ..tensors.census import Census
 from .insides import attributes_of
-from .search import Search, Way
+from .search import FEW_WAYS, Search, Way
 from .text import name_of_type
 
 #: What is not looked into is one row; a dict of this many parts or fewer is, where most bytes are in containers.
@@ -61,6 +62,15 @@ class _Held(NamedTuple):
 
     def container(self, level: int) -> int | None:
         return self.containers[level] if level < len(self.containers) else None
+
+
+def keepers_by_device(
+    torch: Any, census: Census, by_device: Mapping[str, Sequence[Storage]], most: int
+) -> dict[str, Keepers]:
+    """What keeps the storages of each device alive, in at most so many rows each, from one search."""
+    storages = [storage for of_device in by_device.values() for storage in of_device]
+    search = Search(torch, census, storages, FEW_WAYS, False)
+    return {name: keepers_of(search, of_device, most) for name, of_device in by_device.items()}
 
 
 def keepers_of(search: Search, storages: Iterable[Storage], most: int) -> Keepers:

@@ -14,7 +14,7 @@ from ..engine import following
 from ..render.showing import show
 from . import frames, names, rows
 from .display import ReportDisplay
-from .keepers import keepers_by_device
+from .keepers import keepers_in
 from .levels import measure_levels
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class MemReporter:
             if found is None:
                 return ReportDisplay([], ["PyTorch is not imported"], verbose)
             wanted = _wanted_device(found.torch, device)
-            kept = keepers_by_device(found, wanted) if holders else {}
+            kept = keepers_in(found, wanted) if holders else {}
             shown = [replace(one, keepers=kept.get(one.device)) for one in rows.sections(found, wanted, max_rows)]
             return ReportDisplay(shown, _notes(found), verbose)
 
