@@ -13,6 +13,7 @@
 #include "types/growth_figures.h"
 #include "types/entry.h"
 #include "types/holders_type.h"
+#include "trace/monitoring_tool.h"
 #include "types/peak_window.h"
 #include "types/saved_figures.h"
 #include "types/snapshot_data.h"
@@ -26,6 +27,8 @@ static PyMethodDef methods[] = {
     {"adopt_thread", pml_entry_adopt_thread, METH_NOARGS, "Install this thread's hook until no profiler is enabled."},
     {"any_enabled", pml_entry_any_enabled, METH_NOARGS,
      "Whether some profiler is enabled, so that new threads are to be followed."},
+    {"engine", pml_monitoring_tool_engine, METH_NOARGS,
+     "Where trace events come from: \"monitoring\", \"settrace\", or \"settrace: no tool id\" if all were taken."},
     {"set_target", pml_devices_set_target, METH_O, "The device slot that a line is charged to when it ends."},
     {"install_events", pml_devices_install_events, METH_NOARGS,
      "Follow PyTorch's allocators; 1: CPU, 2: CUDA, 4: CUDA streams."},
@@ -118,7 +121,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (add_other_types(module) < 0 || pml_state_begin(state) < 0)
+    if (add_other_types(module) < 0 || pml_state_begin(module) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);

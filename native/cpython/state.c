@@ -6,8 +6,10 @@ struct pml_state *pml_state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
-int pml_state_begin(struct pml_state *state)
+int pml_state_begin(PyObject *module)
 {
+    struct pml_state *state = pml_state_of(module);
+    state->monitoring.owner = module;
     state->hook_key = PyUnicode_InternFromString("pytorch_memlab_c.hook");
     state->statistics.kept = PyDict_New();
     state->statistics.columns = PyList_New(0);
@@ -30,6 +32,8 @@ int pml_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->statistics.devices);
     Py_VISIT(state->statistics.kept);
     Py_VISIT(state->statistics.columns);
+    Py_VISIT(state->monitoring.module);
+    Py_VISIT(state->monitoring.disable);
     return 0;
 }
 
@@ -50,5 +54,8 @@ int pml_state_clear(PyObject *module)
     Py_CLEAR(state->statistics.devices);
     Py_CLEAR(state->statistics.kept);
     Py_CLEAR(state->statistics.columns);
+    state->monitoring.refused = true;
+    Py_CLEAR(state->monitoring.module);
+    Py_CLEAR(state->monitoring.disable);
     return 0;
 }

@@ -25,6 +25,18 @@ struct pml_statistics {
     uint64_t invalidations; /* and touches */
 };
 
+/* Our tool of sys.monitoring (trace/monitoring_tool.h). */
+struct pml_monitoring {
+    PyObject *module;  /* sys.monitoring, once it was needed */
+    PyObject *disable; /* sys.monitoring.DISABLE */
+    PyObject *owner;   /* borrowed: this extension module */
+    int tool;          /* our tool id; 0: none */
+    int watched;       /* code objects with events */
+    long events[2];    /* for all code; of the watched code objects */
+    bool refused;      /* the trace function is used instead, */
+    bool crowded;      /* for no tool id was free */
+};
+
 struct pml_state {
     PyTypeObject *hook_type;
     PyTypeObject *entry_type;
@@ -40,12 +52,13 @@ struct pml_state {
     int enabled;    /* entries of profilers, which want every new thread followed */
     uint64_t forks; /* by which this process came about */
     struct pml_statistics statistics;
+    struct pml_monitoring monitoring;
 };
 
 struct pml_state *pml_state_of(PyObject *module);
 
 /* Make the state's own objects. -1 with an exception set. */
-int pml_state_begin(struct pml_state *state);
+int pml_state_begin(PyObject *module);
 int pml_state_traverse(PyObject *module, visitproc visit, void *arg);
 int pml_state_clear(PyObject *module);
 

@@ -97,6 +97,13 @@ void pml_frame_stack_cut(struct pml_frame_stack *stack, int depth)
         pml_frame_stack_pop(stack);
 }
 
+void pml_frame_stack_forget(struct pml_frame_stack *stack, const struct pml_code *code)
+{
+    for (int i = 0; i < stack->depth; i++)
+        if (stack->frame[i]->code == code)
+            stack->frame[i]->id = NULL;
+}
+
 void pml_frame_stack_free(struct pml_frame_stack *stack)
 {
     pml_frame_stack_cut(stack, 0);

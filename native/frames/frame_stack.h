@@ -11,7 +11,7 @@
 #include "meter/window.h"
 
 struct pml_frame {
-    const void *id;
+    const void *id; /* NULL: forgotten */
     struct pml_code *code;
     int line;
     uint64_t segment;                    /* `pml_moment` when the open segment began */
@@ -51,6 +51,13 @@ void pml_frame_stack_pop(struct pml_frame_stack *stack);
 /* Index of a frame, or -1. */
 int pml_frame_stack_find(const struct pml_frame_stack *stack, const void *id);
 void pml_frame_stack_cut(struct pml_frame_stack *stack, int depth);
+/* Frames of this code have no more events; those that end the stack are dropped when it is used next. */
+void pml_frame_stack_forget(struct pml_frame_stack *stack, const struct pml_code *code);
+static inline void pml_frame_stack_drop_forgotten(struct pml_frame_stack *stack)
+{
+    while (stack->depth && !stack->frame[stack->depth - 1]->id)
+        pml_frame_stack_pop(stack);
+}
 void pml_frame_stack_free(struct pml_frame_stack *stack);
 
 #endif

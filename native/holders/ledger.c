@@ -29,6 +29,8 @@ static _Atomic bool unwatched;
 static _Thread_local bool ending;    /* from a function's return on this thread to its next event */
 static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
 
+bool (*pml_ledger_is_ending)(void);
+
 bool pml_ledger_idle(void)
 {
     return !pml_active_pictures_any() && atomic_load_explicit(&owning, memory_order_relaxed) == 0;
@@ -65,7 +67,7 @@ static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
     pml_numbers_add_unshared(&owner_bytes->live, -size);
     if (atomic_load_explicit(&unwatched, memory_order_relaxed))
         free_unwatched(owner_bytes, size);
-    else if (ending)
+    else if (ending && (ending = !pml_ledger_is_ending || pml_ledger_is_ending()))
         pml_numbers_add_unshared(&owner_bytes->ended, size);
 }
 

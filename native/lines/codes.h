@@ -34,6 +34,7 @@ struct pml_subscriber {
 struct pml_code {
     const void *key;
     int references;
+    bool watched; /* it has events of sys.monitoring */
     int subscribers;
     struct pml_subscriber **subscriber;
     uint64_t since;          /* the highest `since` of those pictures */

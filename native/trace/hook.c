@@ -9,6 +9,7 @@
 #include "lines/recorders.h"
 #include "meter/window.h"
 #include "trace/frame_events.h"
+#include "trace/monitoring_tool.h"
 
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
@@ -32,6 +33,7 @@ void pml_hook_install(PmlHook *hook)
 {
     if (!installed(hook))
         set_below(hook, pml_compat_trace_function(hook->python_thread), pml_compat_trace_object(hook->python_thread));
+    hook->traces = true;
     PyEval_SetTrace(trace, (PyObject *)hook);
 }
 
@@ -41,7 +43,7 @@ static void take_down(PmlHook *hook)
         PyEval_SetTrace(hook->below, hook->below_object);
     set_below(hook, NULL, NULL);
     pml_frame_stack_cut(&hook->stack, 0);
-    hook->adopted = false;
+    hook->adopted = hook->traces = false;
 }
 
 static bool any_hook_in_use(const struct pml_state *state)
@@ -60,7 +62,7 @@ static void leave(PmlHook *hook, int entries)
     if (pml_hook_displaced(hook))
         pml_recorders_interrupt();
     hook->depth = hook->depth > entries ? hook->depth - entries : 0;
-    if (hook->depth == 0)
+    if (hook->depth == 0 && hook->traces)
         take_down(hook);
     if (!any_hook_in_use(hook->state))
         pml_ledger_set_phase(PML_UNWATCHED);
@@ -164,8 +166,7 @@ static bool is_known(void)
     return known.hook && known.gone == hooks_gone && known.hook->python_thread == PyThreadState_Get();
 }
 
-/* This thread's hook, borrowed from the thread's state. */
-static PmlHook *hook_of_thread(struct pml_state *state)
+PmlHook *pml_hook_of_thread(struct pml_state *state)
 {
     if (!is_known()) {
         known.hook = find_hook(state);
@@ -200,9 +201,13 @@ static void resynchronise(PmlHook *hook, PyFrameObject *frame)
  * `sys.settrace(None)` or a failing Python tracer removed is installed again; another tracer is not replaced. */
 PyObject *pml_hook_enter(struct pml_state *state)
 {
-    PmlHook *hook = hook_of_thread(state);
+    PmlHook *hook = pml_hook_of_thread(state);
     if (!hook)
         return NULL;
+    if (pml_monitoring_tool_is_used(state)) {
+        hook->depth++;
+        return Py_NewRef((PyObject *)hook);
+    }
     bool lost = hook->depth > 0 && !pml_compat_trace_function(hook->python_thread);
     if (lost) {
         pml_recorders_interrupt();
@@ -215,7 +220,7 @@ PyObject *pml_hook_enter(struct pml_state *state)
 
 int pml_hook_adopt(struct pml_state *state)
 {
-    PmlHook *hook = hook_of_thread(state);
+    PmlHook *hook = pml_hook_of_thread(state);
     if (!hook)
         return -1;
     if (hook->adopted)
@@ -228,7 +233,7 @@ int pml_hook_adopt(struct pml_state *state)
 
 bool pml_hook_displaced(const PmlHook *hook)
 {
-    return hook->depth > 0 && pml_hook_is_here(hook) && !installed(hook);
+    return hook->traces && hook->depth > 0 && pml_hook_is_here(hook) && !installed(hook);
 }
 
 void pml_hook_after_fork(struct pml_state *state)

@@ -15,6 +15,7 @@ struct PmlHook {
     PyThreadState *python_thread; /* may be gone, unless `pml_hook_is_here` */
     int depth;                    /* entries not left yet */
     int leaving;        /* entries left by another thread: this thread takes its hook down at its next event */
+    bool traces;        /* its trace function was installed, and not taken down */
     bool adopted;       /* entered for a thread that started while a profiler was enabled */
     Py_tracefunc below; /* the tracer that was there, and is called after ours */
     PyObject *below_object;
@@ -22,6 +23,8 @@ struct PmlHook {
 };
 
 extern PyType_Spec pml_hook_spec;
+/* The calling thread's, borrowed from its state; NULL with an exception set. */
+PmlHook *pml_hook_of_thread(struct pml_state *state);
 PyObject *pml_hook_enter(struct pml_state *state);
 void pml_hook_leave(PmlHook *hook);
 int pml_hook_adopt(struct pml_state *state);

@@ -14,6 +14,7 @@
 #include "meter/stat_columns.h"
 #include "saved/saved_tables.h"
 #include "trace/hook.h"
+#include "trace/monitor.h"
 #include "trace/statistics.h"
 #include "types/growth_figures.h"
 #include "types/saved_figures.h"
@@ -110,6 +111,12 @@ static int append_subscriber(PmlTracer *tracer, PyObject *code, int first, int l
     return 0;
 }
 
+/* Whether the code object needs events has changed. */
+static void update_events(PmlTracer *tracer, PyObject *code)
+{
+    tracer->recorder.failed |= !pml_monitor_update(tracer->state, code);
+}
+
 static PyObject *tracer_add_code(PyObject *self, PyObject *args)
 {
     PmlTracer *tracer = (PmlTracer *)self;
@@ -124,6 +131,7 @@ static PyObject *tracer_add_code(PyObject *self, PyObject *args)
         Py_RETURN_FALSE;
     if (append_subscriber(tracer, code, first, last) < 0 || set_parts(code, parts) < 0)
         return NULL;
+    update_events(tracer, code);
     Py_RETURN_TRUE;
 }
 
@@ -150,6 +158,8 @@ static void record(PmlTracer *tracer, bool recording)
     if (recording)
         recorder->started = pml_moment_next();
     regroup(tracer);
+    for (Py_ssize_t i = 0; tracer->codes && i < PyList_GET_SIZE(tracer->codes); i++)
+        update_events(tracer, PyList_GET_ITEM(tracer->codes, i));
 }
 
 static void read_ends_of_line(const struct pml_line_table *table, const void *code, int index)

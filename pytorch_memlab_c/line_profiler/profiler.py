@@ -294,6 +294,8 @@ _outer_trace: Any = None
 def _follow_new_threads() -> None:
     """Before the first profiler is enabled. Where the last one's end was interrupted, nothing is to be done."""
     global _outer_trace
+    if _native.engine() == "monitoring":  # its events come from every thread
+        return
     with _lock:
         if not _native.any_enabled() and threading.gettrace() is not _first_event:
             _outer_trace = threading.gettrace()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from run_program import run_program
+from run_program import SETTRACE, run_program
 
 # ---- 35 and 36: threads ----
 
@@ -155,6 +155,7 @@ def test_threads_that_start_while_enabled_are_covered_and_threads_before_are_not
         report_lines(f=profiler)
         """,
         tmp_path,
+        env=SETTRACE,
     )
     assert run.values["f"] == {"allocate(100)": [1, 100, 100], "free(100)": [1, 100, -100]}
     assert run.values["settrace"] and run.values["still"]
@@ -196,6 +197,7 @@ def test_threading_settrace_of_another_tool_is_kept(tmp_path):
         report_lines(f=profiler, other=other)
         """,
         tmp_path,
+        env=SETTRACE,
     )
     assert run.values["plain"] == ["call", "line", "line", "return"] == run.values["enabled"]
     assert run.values["kept"] and run.values["none"] and run.values["own"]

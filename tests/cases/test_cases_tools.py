@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from run_program import run_program, titles
+from run_program import SETTRACE, run_program, titles
 
 # ---- 32: other tracers keep working and are put back ----
 
@@ -172,7 +172,7 @@ report(after=after, ours=[type(x).__name__ for x in seen], events=sorted(set(map
 
 
 def test_case_32_the_tracer_that_was_there_is_called_and_put_back(tmp_path):
-    run = run_program(TRACER_RESTORED, tmp_path)
+    run = run_program(TRACER_RESTORED, tmp_path, env=SETTRACE)
     assert run.values["after"] == [True] * 12
     assert run.values["ours"] == ["Hook"] * 8
     assert [["f", event] in run.values["events"] for event in ("call", "line", "return")] == [True] * 3
@@ -285,6 +285,7 @@ def test_settrace_none_inside_a_profiled_function_is_told_and_the_next_call_is_p
         report_lines(f=decorated("f"), g=profiler)
         """,
         tmp_path,
+        env=SETTRACE,
     )
     assert [note.startswith("interrupted") for note in run.values["notes"]] == [True, True]
     assert run.values["after"]
@@ -325,6 +326,7 @@ def test_a_hook_armed_again_does_not_mistake_frames_that_are_gone(tmp_path):
                big=profiler.records().functions[1].calls)
         """,
         tmp_path,
+        env=SETTRACE,
     )
     assert run.values["notes"][0].startswith("interrupted")
     assert run.values["big"] == 1
@@ -359,7 +361,7 @@ def test_case_33_a_debugger_inside_a_profiled_function(tmp_path):
             notes=[list(p.records().notes) for p in (decorated("f"), profiler)])
         report_lines(f=decorated("f"))
         """
-    run = run_program(source, tmp_path)
+    run = run_program(source, tmp_path, env=SETTRACE)
     assert run.values["debugger"].count("('y is', 2)") == 2
     assert run.values["left"]
     assert [notes[0].startswith("interrupted") for notes in run.values["notes"]] == [True, True]
@@ -395,6 +397,7 @@ def test_case_33_another_tracer_put_in_our_place_stays(tmp_path):
         report(stays=stays, inner=inner_events, note=decorated("f").records().notes[0])
         """,
         tmp_path,
+        env=SETTRACE,
     )
     assert run.values["stays"]
     assert run.values["inner"][:3] == ["call", "line", "return"]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from engines import settrace_only
 
 from pytorch_memlab_c import LineProfiler, _native, peak_memory, profile, profile_every
 from pytorch_memlab_c.process.peak import peaks_of_devices
@@ -274,6 +275,7 @@ def test_interrupts_close_windows(raising_timer):
     assert interrupts > 100, (rounds, interrupts)
 
 
+@settrace_only
 def test_the_trace_function_of_new_threads_is_put_back_after_an_interrupted_end(monkeypatch):
     profiler = LineProfiler(work)
     with monkeypatch.context() as patch:

@@ -4,7 +4,7 @@ interrupts."""
 from __future__ import annotations
 
 import pytest
-from run_program import run_program
+from run_program import SETTRACE, run_program
 
 PROGRAM = """
 import sys
@@ -32,8 +32,8 @@ decorators._profilers.clear()
 """
 
 
-def run(body, tmp_path):
-    return run_program(PROGRAM.format(body=body), tmp_path).values
+def run(body, tmp_path, env=None):
+    return run_program(PROGRAM.format(body=body), tmp_path, env=env).values
 
 
 def test_an_exception_through_several_decorated_functions_ends_their_frames(tmp_path):
@@ -68,6 +68,7 @@ report(traced=top(), top=table("top"), outer=table("outer"), inner=table("inner"
        after=sys.gettrace() is None)
 """,
         tmp_path,
+        SETTRACE,
     )
     assert values["inner"]["fails()"] == 2 and values["outer"]["between()"] == 2
     assert values["top"]["pass"] == 2 and values["top"]["return traced()"] == 1 and values["traced"]
@@ -161,6 +162,7 @@ def root():
 report(result=root(), leaf=table("leaf"), root=table("root"))
 """,
         tmp_path,
+        SETTRACE,
     )
     assert values["result"] == [[True, True], [True, True], True]
     assert list(values["leaf"].values())[-1] == 2
@@ -194,6 +196,7 @@ report(mine=mine, seen=["plain", "call"] in [list(e) for e in events],
        notes=[n for n in notes() if "interrupted" in n] != [])
 """,
         tmp_path,
+        SETTRACE,
     )
     assert values == {"result": 3, "mine": True, "seen": True, "notes": True}
 
@@ -282,6 +285,7 @@ sys.settrace(None)
 report(again=f(""), interrupted=[n for n in notes() if "tracer" in n] != [])
 """,
         tmp_path,
+        SETTRACE,
     )
     assert values["child"] == [False, True] and values["parent"] == ["fork", True]
     assert values["table"]["return result, after is not None"] == 3
@@ -443,6 +447,7 @@ with LineProfiler(traced):
 report(below=hook, after=traced(), hits=table("f")["return 1"])
 """,
         tmp_path,
+        SETTRACE,
     )
     assert values["kept"] is True
     assert values["enabled"] is True and values["disabled"] is False

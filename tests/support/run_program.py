@@ -27,6 +27,10 @@ class Run:
     values: dict[str, Any]
 
 
+#: The environment of a program whose events come from the trace function, on every Python.
+SETTRACE = {"PYTORCH_MEMLAB_ENGINE": "settrace"}
+
+
 def run_program(
     source: str,
     directory: Path,

@@ -1,0 +1,154 @@
+/* Events of sys.monitoring (see monitor.h).
+ *
+ * Exceptions that are thrown into frames or leave them cannot be local events before Python 3.15: they are on for all
+ * code, which changes no bytecode. The callbacks never raise.
+ */
+#include "trace/monitor.h"
+
+#include "holders/ledger.h"
+#include "lines/codes.h"
+#include "lines/recorders.h"
+#include "trace/frame_events.h"
+#include "trace/hook.h"
+#include "trace/monitoring_tool.h"
+
+/* The thread's stack if the code object is profiled, else NULL. */
+static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code)
+{
+    if (!pml_codes_find(code))
+        return NULL;
+    PmlHook *hook = pml_hook_of_thread(state);
+    if (!hook) {
+        PyErr_Clear();
+        pml_recorders_fail();
+        return NULL;
+    }
+    pml_ledger_set_phase(PML_RUNNING);
+    pml_frame_stack_drop_forgotten(&hook->stack);
+    return &hook->stack;
+}
+
+/* ---- the end of a frame: its variables go, until the frame that called it goes on, of which there is no event ---- */
+
+static _Thread_local struct {
+    const PyFrameObject *frame; /* only compared */
+    int offset;
+} caller;
+
+static void remember_caller(PyFrameObject *frame)
+{
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    caller.frame = back;
+    caller.offset = back ? pml_compat_offset(back) : 0;
+    Py_XDECREF(back);
+}
+
+static bool is_ending(void)
+{
+    if (!PyGILState_Check())
+        return false;
+    PyFrameObject *now = PyEval_GetFrame();
+    return now == caller.frame && (!now || pml_compat_offset(now) == caller.offset);
+}
+
+/* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */
+
+static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = stack_for(state, args[0]);
+    if (stack && (state->enabled || pml_hook_of_thread(state)->depth > 0)) /* else a call around the decorator */
+        pml_frame_events_call(state, stack, PyEval_GetFrame());
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pml_frame_stack *stack = stack_for(pml_state_of(module), args[0]);
+    if (stack)
+        pml_frame_events_exception(stack, PyEval_GetFrame());
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = stack_for(state, args[0]);
+    if (stack) {
+        PyFrameObject *frame = PyEval_GetFrame();
+        pml_frame_events_return(state, stack, frame);
+        remember_caller(frame);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = stack_for(state, args[0]);
+    if (stack)
+        pml_frame_events_line(state, stack, PyEval_GetFrame(), (int)PyLong_AsLong(args[1]));
+    Py_RETURN_NONE;
+}
+
+/* The rounds of a loop on one line have no other event. Other jumps need not be reported again. */
+static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pml_state *state = pml_state_of(module);
+    PyCodeObject *code = (PyCodeObject *)args[0];
+    int from = (int)PyLong_AsLong(args[1]), to = (int)PyLong_AsLong(args[2]);
+    int line = PyCode_Addr2Line(code, to);
+    if (to >= from || line != PyCode_Addr2Line(code, from))
+        return Py_NewRef(state->monitoring.disable);
+    struct pml_frame_stack *stack = stack_for(state, args[0]);
+    if (stack)
+        pml_frame_events_line(state, stack, PyEval_GetFrame(), line);
+    Py_RETURN_NONE;
+}
+
+static struct pml_monitoring_callback callbacks[] = {
+#define CALLBACK(event, local, function) \
+    { \
+        event, local, \
+        { \
+            event, (PyCFunction)(void (*)(void))(function), METH_FASTCALL, NULL \
+        } \
+    }
+    CALLBACK("PY_START", true, on_call),     CALLBACK("PY_RESUME", true, on_call),
+    CALLBACK("PY_RETURN", true, on_return),  CALLBACK("PY_YIELD", true, on_return),
+    CALLBACK("LINE", true, on_line),         CALLBACK("JUMP", true, on_jump),
+    CALLBACK("PY_THROW", false, on_call),    CALLBACK("RAISE", false, on_raise),
+    CALLBACK("PY_UNWIND", false, on_return),
+#undef CALLBACK
+};
+
+/* ---- code objects ---- */
+
+static bool watch(struct pml_state *state, struct pml_code *known, PyObject *code)
+{
+    pml_ledger_is_ending = is_ending;
+    known->watched = pml_monitoring_tool_watch(state, code, callbacks, (int)(sizeof callbacks / sizeof *callbacks));
+    return known->watched;
+}
+
+/* Its frames have no more events, not even when they end. */
+static bool unwatch(struct pml_state *state, struct pml_code *known, PyObject *code)
+{
+    for (PmlHook *hook = state->hooks; hook; hook = hook->next)
+        pml_frame_stack_forget(&hook->stack, known);
+    known->watched = false;
+    return pml_monitoring_tool_unwatch(state, code);
+}
+
+bool pml_monitor_update(struct pml_state *state, PyObject *code)
+{
+    struct pml_code *known = pml_codes_find(code);
+    bool wanted = known && pml_codes_recorded(known);
+    if (!known || known->watched == wanted || (wanted && !pml_monitoring_tool_is_used(state)))
+        return true;
+    struct pml_compat_exception pending = pml_compat_exception_take();
+    bool done = wanted ? watch(state, known, code) : unwatch(state, known, code);
+    PyErr_Clear();
+    pml_compat_exception_put(pending);
+    return done;
+}
