@@ -28,7 +28,8 @@ static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code
     return &hook->stack;
 }
 
-/* ---- the end of a frame: its variables go, until the frame that called it goes on, of which there is no event ---- */
+/* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
+ */
 
 static _Thread_local struct {
     const PyFrameObject *frame; /* only compared */
@@ -43,12 +44,23 @@ static void remember_caller(PyFrameObject *frame)
     Py_XDECREF(back);
 }
 
+static bool is_on_same_line(PyFrameObject *frame)
+{
+    int offset = pml_compat_offset(frame);
+    if (offset == caller.offset)
+        return true;
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    bool same = PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset);
+    Py_DECREF(code);
+    return same;
+}
+
 static bool is_ending(void)
 {
     if (!PyGILState_Check())
         return false;
     PyFrameObject *now = PyEval_GetFrame();
-    return now == caller.frame && (!now || pml_compat_offset(now) == caller.offset);
+    return now == caller.frame && (!now || is_on_same_line(now));
 }
 
 /* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */
@@ -126,7 +138,7 @@ static struct pml_monitoring_callback callbacks[] = {
 
 static bool watch(struct pml_state *state, struct pml_code *known, PyObject *code)
 {
-    pml_ledger_is_ending = is_ending;
+    pml_ledger_ask_if_ending(is_ending);
     known->watched = pml_monitoring_tool_watch(state, code, callbacks, (int)(sizeof callbacks / sizeof *callbacks));
     return known->watched;
 }
