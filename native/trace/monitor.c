@@ -32,35 +32,42 @@ static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code
  */
 
 static _Thread_local struct {
-    const PyFrameObject *frame; /* only compared */
+    const PyFrameObject *frame; /* only compared, as is */
+    const PyCodeObject *code;   /* since another frame may come to be where this one was */
     int offset;
 } caller;
+
+static const PyCodeObject *code_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame holds it */
+    return code;
+}
 
 static void remember_caller(PyFrameObject *frame)
 {
     PyFrameObject *back = PyFrame_GetBack(frame);
     caller.frame = back;
+    caller.code = back ? code_of(back) : NULL;
     caller.offset = back ? pml_compat_offset(back) : 0;
     Py_XDECREF(back);
 }
 
-static bool is_on_same_line(PyFrameObject *frame)
+static bool is_at_caller(PyFrameObject *frame)
 {
-    int offset = pml_compat_offset(frame);
-    if (offset == caller.offset)
-        return true;
+    if (frame != caller.frame || !frame)
+        return frame == caller.frame;
     PyCodeObject *code = PyFrame_GetCode(frame);
-    bool same = PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset);
+    int offset = pml_compat_offset(frame);
+    bool same = code == caller.code &&
+                (offset == caller.offset || PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset));
     Py_DECREF(code);
     return same;
 }
 
 static bool is_ending(void)
 {
-    if (!PyGILState_Check())
-        return false;
-    PyFrameObject *now = PyEval_GetFrame();
-    return now == caller.frame && (!now || is_on_same_line(now));
+    return PyGILState_Check() && is_at_caller(PyEval_GetFrame());
 }
 
 /* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */

@@ -182,9 +182,8 @@ class LineProfiler(_native.Switch):
             saved=self._tracer.saved() if self._saved else None,
         )
         notes = (*records.notes, *uncounted(records.functions))
-        records = dataclasses.replace(
-            records, notes=notes, all_threads=self._sees_all_threads or _native.engine() == "monitoring"
-        )
+        seen = self._sees_all_threads or _native.engine() == "monitoring"
+        records = dataclasses.replace(records, notes=notes, all_threads=seen)
         return with_modules(records, following.torch_module())
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
@@ -242,8 +241,8 @@ class LineProfiler(_native.Switch):
 
 
 _NO_TOOL = (
-    "other tools hold the ids 3 and 4 of sys.monitoring: the trace function is used, which costs more, and threads that "
-    "PyTorch starts are not seen"
+    "other tools hold the ids 3 and 4 of sys.monitoring: the trace function is used, which costs more, and threads "
+    "that PyTorch starts are not seen"
 )
 
 
