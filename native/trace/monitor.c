@@ -28,27 +28,46 @@ static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code
     return &hook->stack;
 }
 
-/* ---- the end of a frame: its variables go, until the frame that called it goes on, of which there is no event ---- */
+/* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
+ */
 
 static _Thread_local struct {
-    const PyFrameObject *frame; /* only compared */
+    const PyFrameObject *frame; /* only compared, as is */
+    const PyCodeObject *code;   /* since another frame may come to be where this one was */
     int offset;
 } caller;
+
+static const PyCodeObject *code_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame holds it */
+    return code;
+}
 
 static void remember_caller(PyFrameObject *frame)
 {
     PyFrameObject *back = PyFrame_GetBack(frame);
     caller.frame = back;
+    caller.code = back ? code_of(back) : NULL;
     caller.offset = back ? pml_compat_offset(back) : 0;
     Py_XDECREF(back);
 }
 
+static bool is_at_caller(PyFrameObject *frame)
+{
+    if (frame != caller.frame || !frame)
+        return frame == caller.frame;
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    int offset = pml_compat_offset(frame);
+    bool same = code == caller.code &&
+                (offset == caller.offset || PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset));
+    Py_DECREF(code);
+    return same;
+}
+
 static bool is_ending(void)
 {
-    if (!PyGILState_Check())
-        return false;
-    PyFrameObject *now = PyEval_GetFrame();
-    return now == caller.frame && (!now || pml_compat_offset(now) == caller.offset);
+    return PyGILState_Check() && is_at_caller(PyEval_GetFrame());
 }
 
 /* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */
@@ -126,7 +145,7 @@ static struct pml_monitoring_callback callbacks[] = {
 
 static bool watch(struct pml_state *state, struct pml_code *known, PyObject *code)
 {
-    pml_ledger_is_ending = is_ending;
+    pml_ledger_ask_if_ending(is_ending);
     known->watched = pml_monitoring_tool_watch(state, code, callbacks, (int)(sizeof callbacks / sizeof *callbacks));
     return known->watched;
 }
