@@ -345,7 +345,7 @@ class TestKeepers:
 
     def test_the_caller_alone(self):
         found = keepers(torch.ones(2103))
-        assert found == ["no Python object: C++ holds it"]
+        assert found == ["no Python object that can be seen: a call that runs or C++ holds it"]
 
     @pytest.mark.parametrize("value", [None, 1, "x", torch.nn.Linear(1, 1), torch.Tensor])
     def test_what_is_no_tensor_is_refused(self, value):
