@@ -10,11 +10,13 @@ from pathlib import Path
 
 from .. import simulate
 from ..data import advice
+from ..data.keeper_types import KeeperRecords
 from ..line_profiler import LineProfiler
 from ..line_profiler.records import LineRecords
 from .code_tree import Imports
 from .devices import check_device
 from .endings import Outcome, at_the_end, end_process, outcome_of
+from .keeping import of_growing_lines, when_memory_ran_out
 from .outputs import checked_paths, misplaced_output, of_this_rank, print_text, tell, write_records
 from .program import Program, Script, find_program, hide_our_frames
 from .recording import Recording
@@ -69,6 +71,7 @@ def _run(program: Program, session: Session) -> None:
         raise
     except BaseException as error:
         session.outcome = outcome_of(error)
+        session.keepers = when_memory_ran_out(error)
         hide_our_frames(error)
         raise
 
@@ -85,6 +88,7 @@ class Session:
     """One profiled run, from its start to its report."""
 
     outcome: Outcome = "success"
+    keepers = KeeperRecords()
 
     def __init__(
         self,
@@ -161,7 +165,8 @@ class Session:
         if others:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
-        return dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes))
+        records = dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes))
+        return dataclasses.replace(records, keepers=self.keepers if self.keepers.when else of_growing_lines(records))
 
 
 def _as_typed(path: str) -> str:
