@@ -12,20 +12,27 @@
 #include "trace/hook.h"
 #include "trace/monitoring_tool.h"
 
-/* The thread's stack if the code object is profiled, else NULL. */
-static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code)
+struct event {
+    struct pml_state *state;
+    PmlHook *hook;        /* of the thread */
+    PyFrameObject *frame; /* NULL: of no profiled code object, or memory ran out */
+};
+
+static struct event event_of(PyObject *module, PyObject *code)
 {
+    struct event event = {.state = pml_state_of(module)};
     if (!pml_codes_find(code))
-        return NULL;
-    PmlHook *hook = pml_hook_of_thread(state);
-    if (!hook) {
+        return event;
+    event.hook = pml_hook_of_thread(event.state);
+    event.frame = event.hook ? PyEval_GetFrame() : NULL;
+    if (!event.frame) {
         PyErr_Clear();
         pml_recorders_fail();
-        return NULL;
+        return event;
     }
     pml_ledger_set_phase(PML_RUNNING);
-    pml_frame_stack_drop_forgotten(&hook->stack);
-    return &hook->stack;
+    pml_frame_stack_drop_forgotten(&event.hook->stack);
+    return event;
 }
 
 /* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
@@ -74,54 +81,49 @@ static bool is_ending(void)
 
 static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack && (state->enabled || pml_hook_of_thread(state)->depth > 0)) /* else a call around the decorator */
-        pml_frame_events_call(state, stack, PyEval_GetFrame());
+    struct event event = event_of(module, args[0]);
+    if (event.frame && (event.state->enabled || event.hook->depth > 0)) /* else a call around the decorator */
+        pml_frame_events_call(event.state, &event.hook->stack, event.frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_frame_stack *stack = stack_for(pml_state_of(module), args[0]);
-    if (stack)
-        pml_frame_events_exception(stack, PyEval_GetFrame());
+    struct event event = event_of(module, args[0]);
+    if (event.frame)
+        pml_frame_events_exception(&event.hook->stack, event.frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack) {
-        PyFrameObject *frame = PyEval_GetFrame();
-        pml_frame_events_return(state, stack, frame);
-        remember_caller(frame);
+    struct event event = event_of(module, args[0]);
+    if (event.frame) {
+        pml_frame_events_return(event.state, &event.hook->stack, event.frame);
+        remember_caller(event.frame);
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack)
-        pml_frame_events_line(state, stack, PyEval_GetFrame(), (int)PyLong_AsLong(args[1]));
+    struct event event = event_of(module, args[0]);
+    if (event.frame)
+        pml_frame_events_line(event.state, &event.hook->stack, event.frame, (int)PyLong_AsLong(args[1]));
     Py_RETURN_NONE;
 }
 
 /* The rounds of a loop on one line have no other event. Other jumps need not be reported again. */
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
     PyCodeObject *code = (PyCodeObject *)args[0];
     int from = (int)PyLong_AsLong(args[1]), to = (int)PyLong_AsLong(args[2]);
     int line = PyCode_Addr2Line(code, to);
     if (to >= from || line != PyCode_Addr2Line(code, from))
-        return Py_NewRef(state->monitoring.disable);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack)
-        pml_frame_events_line(state, stack, PyEval_GetFrame(), line);
+        return Py_NewRef(pml_state_of(module)->monitoring.disable);
+    struct event event = event_of(module, args[0]);
+    if (event.frame)
+        pml_frame_events_line(event.state, &event.hook->stack, event.frame, line);
     Py_RETURN_NONE;
 }
 

@@ -18,7 +18,9 @@ def outcomes(tmp_path, first, env):
 
 @pytest.mark.parametrize("first", range(0, 1000, 125))
 def test_random_programs(tmp_path, first):
-    monitoring, settrace = (outcomes(tmp_path, first, env) for env in ({}, SETTRACE))
+    monitoring, settrace = (
+        outcomes(tmp_path, first, env) for env in ({"PYTORCH_MEMLAB_ENGINE": "monitoring"}, SETTRACE)
+    )
     assert len(monitoring) == 125 and len({outcome["source"] for outcome in monitoring.values()}) == 125
     for seed, outcome in monitoring.items():
         assert outcome == settrace[seed], f"seed {seed}\n{outcome['source']}"
