@@ -6,6 +6,7 @@ Labels are found only for the chains that are shown. Nothing of the program's co
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import threading
 from collections import deque
@@ -71,7 +72,15 @@ class _Chain:
         self._kind = kind
         self._links: list[str] = []
         self._path, self._where = _beginning(objects[0], root)
-        self._labels = (self._of_frame, self._of_error, self._of_cache, self._of_call, self._of_tensor, self._of_local)
+        self._labels = (
+            self._of_frame,
+            self._of_error,
+            self._of_cache,
+            self._of_call,
+            self._of_tensor,
+            self._of_local,
+            self._of_context,
+        )
 
     def text(self) -> str:
         at = 0
@@ -209,6 +218,15 @@ class _Chain:
                 self._extend(f".{keys[0]} (thread-local)")
                 return i + 1
         return 0
+
+    def _of_context(self, value: Any, at: int) -> int:
+        """The value of a context variable."""
+        if type(value) is not contextvars.Context:
+            return 0
+        name, reached = self._furthest(at, ((variable.name, inner) for variable, inner in value.items()))
+        if reached:
+            self._begin(f"context variable {name}")
+        return reached
 
     def _of_inside(self, value: Any, at: int) -> int:
         """An item or an attribute; a new link begins at an object's attribute. Else the type of what comes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import ctypes
 import functools
 import gc
@@ -289,6 +290,22 @@ class TestTwentyLeaks:
         for batch in loader:
             assert set(rows(2024)) == {f"data[0], {name}", f"batch[0], {name}"}
             assert batch
+
+    def test_a_context_variable(self):
+        variable: contextvars.ContextVar[Any] = contextvars.ContextVar("batches")
+        token = variable.set([torch.ones(2210)])
+        del token
+        (line,) = rows(2210)
+        assert line.startswith("context variable batches[0] <- a Context, held by a call that runs")
+        variable.set(None)
+
+    def test_a_tuple_that_a_hook_of_saved_tensors_has_made(self):
+        x = torch.ones(2211, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: ("packed", one.clone()), lambda packed: packed[1]):
+            loss = x.exp().sum()
+        name = local("TestTwentyLeaks.test_a_tuple_that_a_hook_of_saved_tensors_has_made")
+        assert sorted(rows(2211)) == ["a tuple[1], held by a call that runs, or by C or C++ code", f"x, {name}"]
+        assert loss.numel()
 
     def test_garbage_in_a_cycle(self):
         gc.disable()
