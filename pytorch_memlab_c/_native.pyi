@@ -4,7 +4,7 @@ A slot is a device's number in the engine: 0 is the CPU, 1 + i is `cuda:i`. All 
 """
 
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, GetSetDescriptorType
 from typing import Any, NamedTuple
 
 from typing_extensions import Self
@@ -274,7 +274,13 @@ def set_cpu_blocks(storages: list[Storage]) -> None: ...
 def sum_storages(storages: list[Storage]) -> StorageSums: ...
 def largest_first(storages: list[Storage], rows: int) -> tuple[list[Storage], list[Any]]: ...
 def find_chains(
-    targets: list[Any], groups: tuple[list[Any], ...], ours: list[Any], later: list[Any], most: int, limit: int
+    targets: list[Any],
+    groups: tuple[list[Any], ...],
+    ours: list[Any],
+    later: list[Any],
+    most: int,
+    limit: int,
+    bridge: GetSetDescriptorType | None = None,
 ) -> Chains: ...
 
 class SnapshotColumn:

@@ -229,19 +229,31 @@ static bool are_lists(PyObject *groups)
     return true;
 }
 
-/* find_chains(targets, groups, ours, later, most, limit) -> Chains. `targets`, `ours`, `later`: lists; `groups`: a
- * tuple of lists of roots, each walked to its end before the next. No way leads through the objects of `ours`, through
- * roots of a later group, or, while there is something else, those of `later`. `most`: ways to one target; `limit`:
- * objects looked at. What no group leads to is looked for from two more: what is held from outside of the collector's
- * objects, and garbage. */
+/* The descriptor of an attribute in C, or None. */
+static bool take_bridge(struct pml_reach *reach, PyObject *bridge)
+{
+    if (bridge != Py_None && !Py_IS_TYPE(bridge, &PyGetSetDescr_Type)) {
+        PyErr_SetString(PyExc_TypeError, "find_chains() needs a getset descriptor, or None");
+        return false;
+    }
+    reach->bridge = bridge == Py_None ? NULL : (PyGetSetDescrObject *)bridge;
+    return true;
+}
+
+/* find_chains(targets, groups, ours, later, most, limit, bridge=None) -> Chains. `targets`, `ours`, `later`: lists;
+ * `groups`: a tuple of lists of roots, each walked to its end before the next. No way leads through the objects of
+ * `ours`, through roots of a later group, or, while there is something else, those of `later`. `most`: ways to one
+ * target; `limit`: objects looked at. What no group leads to is looked for from two more: what is held from outside of
+ * the collector's objects, and garbage. */
 PyObject *pml_chains_find(PyObject *module, PyObject *args)
 {
     struct request request;
     struct pml_reach reach = {.next = 0};
-    if (!PyArg_ParseTuple(args, "O!O!O!O!II:find_chains", &PyList_Type, &request.targets, &PyTuple_Type,
+    PyObject *bridge = Py_None;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!II|O:find_chains", &PyList_Type, &request.targets, &PyTuple_Type,
                           &request.groups, &PyList_Type, &request.ours, &PyList_Type, &request.later, &reach.most,
-                          &reach.limit) ||
-        !are_lists(request.groups))
+                          &reach.limit, &bridge) ||
+        !are_lists(request.groups) || !take_bridge(&reach, bridge))
         return NULL;
     int collecting = PyGC_Disable(); /* nothing may be freed during the walk */
     PyObject *result = find(&reach, &request);

@@ -84,10 +84,15 @@ static bool is_postponed(uint32_t known, bool later)
     return (later || known & PML_REACH_LATER) && !(known & PML_REACH_TARGET);
 }
 
+static bool is_bridge(const struct pml_reach *reach, PyObject *object)
+{
+    return reach->bridge && Py_IS_TYPE(object, PyDescr_TYPE(reach->bridge));
+}
+
 /* Come to an object from a node, or from nowhere. */
 static bool come_to(struct pml_reach *reach, PyObject *object, uint32_t parent, bool later)
 {
-    bool holds = pml_reach_holds_others(object);
+    bool holds = pml_reach_holds_others(object) || is_bridge(reach, object);
     if (!holds && !reach->plain)
         return true;
     uint32_t *known =
@@ -123,9 +128,23 @@ static bool resume_postponed(struct pml_reach *reach)
     return true;
 }
 
+/* What the attribute gives stays held by the object, so that no reference is kept. */
+static void visit_bridge(struct pml_reach *reach, PyObject *object)
+{
+    PyGetSetDef *attribute = reach->bridge->d_getset;
+    PyObject *held = attribute->get(object, attribute->closure);
+    if (held)
+        visit(held, reach);
+    else
+        PyErr_Clear();
+    Py_XDECREF(held);
+}
+
 static bool look_behind(struct pml_reach *reach)
 {
     PyObject *object = reach->nodes.items[reach->next++].object;
+    if (is_bridge(reach, object))
+        visit_bridge(reach, object);
     if (pml_reach_holds_others(object))
         Py_TYPE(object)->tp_traverse(object, visit, reach);
     return !reach->failed;

@@ -45,8 +45,11 @@ struct pml_reach {
     uint32_t most;  /* ways to one target */
     uint32_t limit; /* nodes */
     uint32_t next;  /* the node to look behind */
-    bool plain;     /* whether some target is of a kind that the collector does not know */
-    bool failed;    /* no memory */
+    /* Borrowed, or NULL: an attribute by which objects of its type hold another one, unknown to the collector. Its
+     * getter must run no code of the program. */
+    PyGetSetDescrObject *bridge;
+    bool plain;  /* whether some target is of a kind that the collector does not know */
+    bool failed; /* no memory */
 };
 
 /* Sets bits of all objects of a list. False: no memory. */

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
-from types import FrameType, ModuleType
+from types import FrameType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from .. import _native
@@ -184,6 +184,13 @@ def _is_library(name: str, module: ModuleType) -> bool:
 
 def _is_library_file(file: str) -> bool:
     return file.startswith((*_FOLDERS, "<frozen")) or "-packages" + os.sep in file
+
+
+def base_of_arrays() -> GetSetDescriptorType | None:
+    """The attribute by which a NumPy array holds the tensor whose memory it shows: the collector does not know it."""
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    base = array.__dict__.get("base") if isinstance(array, type) else None
+    return base if isinstance(base, GetSetDescriptorType) else None
 
 
 def optimizers(torch: Any) -> list[Any]:

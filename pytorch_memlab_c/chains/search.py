@@ -11,7 +11,7 @@ from .._native import Storage
 from ..tensors import graph
 from ..tensors.census import Census
 from . import own
-from .roots import Root, Roots, optimizers
+from .roots import Root, Roots, base_of_arrays, optimizers
 from .text import Kinds, name_of_type, text_of
 
 #: Objects that one search looks at, at most: about ten seconds.
@@ -64,7 +64,7 @@ class Search:
         self._roots = Roots(census.contexts)
         ours = [*own.of_census(census), self, self.__dict__, self._tensors, *self._roots.ours]
         last = optimizers(torch)
-        found = _native.find_chains(targets, self._roots.groups, ours, last, most, LIMIT)
+        found = _native.find_chains(targets, self._roots.groups, ours, last, most, LIMIT, base_of_arrays())
         self.objects, self.parents = found.objects, found.parents
         self._measure_ways({id(one) for one in last})
         self.ended_early = found.walked >= LIMIT

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..render.text import clean
 from .insides import attributes_of, names_in
-from .roots import Root, local_of
+from .roots import Root, base_of_arrays, local_of
 from .variables import SUSPENDED, function_of, locals_of
 
 #: Objects of a chain that one label may pass over: a function leads to a variable by a tuple and a cell.
@@ -80,6 +80,7 @@ class _Chain:
             self._of_tensor,
             self._of_local,
             self._of_context,
+            self._of_array,
         )
 
     def text(self) -> str:
@@ -227,6 +228,14 @@ class _Chain:
         if reached:
             self._begin(f"context variable {name}")
         return reached
+
+    def _of_array(self, value: Any, at: int) -> int:
+        """A NumPy array that shows the memory of a tensor, or of another array."""
+        base = base_of_arrays()
+        if base is None or type(value) is not base.__objclass__:
+            return 0
+        self._extend(".base")
+        return at + 1
 
     def _of_inside(self, value: Any, at: int) -> int:
         """An item or an attribute; a new link begins at an object's attribute. Else the type of what comes."""

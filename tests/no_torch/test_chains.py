@@ -264,6 +264,22 @@ def test_what_is_no_list_is_refused(arguments, message):
         _native.find_chains(*arguments)
 
 
+def test_an_attribute_that_the_collector_does_not_know():
+    numpy = pytest.importorskip("numpy")
+    array = numpy.arange(10)
+    views = [array[2:]]
+    before = sys.getrefcount(array)
+    bridge = numpy.ndarray.__dict__["base"]
+    for given, expected in ((bridge, [views[0]]), (None, [])):
+        found = _native.find_chains([array], ([views],), [sys._getframe()], [], 8, 10**6, given)
+        held = [found.objects[at] for at in found.holders[0] if found.objects[at] is not array]
+        assert [id(one) for one in held if type(one) is numpy.ndarray] == [id(one) for one in expected]
+        del found, held
+    assert sys.getrefcount(array) == before
+    with pytest.raises(TypeError, match="getset descriptor, or None"):
+        _native.find_chains([array], ([views],), [], [], 8, 10**6, numpy.ndarray)
+
+
 def test_while_other_threads_run():
     stop = threading.Event()
 

@@ -307,6 +307,13 @@ class TestTwentyLeaks:
         assert sorted(rows(2211)) == ["a tuple[1], held by a call that runs, or by C or C++ code", f"x, {name}"]
         assert loss.numel()
 
+    def test_arrays_of_numpy_that_show_the_memory_of_a_tensor(self):
+        arrays = [torch.ones(2212).numpy() for _ in range(5)]
+        view = torch.ones(2213).numpy()[3:]
+        name = local("TestTwentyLeaks.test_arrays_of_numpy_that_show_the_memory_of_a_tensor")
+        assert rows(2212) == [f"5 tensors in arrays, {name}"] and arrays
+        assert rows(2213) == [f"view.base.base, {name}"] and view.size
+
     def test_garbage_in_a_cycle(self):
         gc.disable()
         try:
