@@ -7,7 +7,6 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from pytorch_memlab_c.chains import keepers
 from pytorch_memlab_c.mem_reporter import MemReporter
-from pytorch_memlab_c.render.text import clean
 
 from .scope import scope_of, user_frame
 
@@ -37,7 +36,7 @@ class MlkeepersMagics(Magics):
             MemReporter().report(max_rows=_ROWS, holders=True)
             return
         for found in _keepers_of(self._value(line.strip())):
-            print(clean(found))
+            print(found)
 
     def _value(self, expression: str) -> object:
         try:

@@ -34,10 +34,14 @@ class Keeper(NamedTuple):
 
 
 class Keepers(NamedTuple):
-    """The keepers of the most bytes, the largest first, and how many tensors and bytes are left out."""
+    """The keepers of the most bytes, the largest first, and how many tensors and bytes are left out.
+
+    ``whole``: all objects of the process were looked at.
+    """
 
     rows: list[Keeper]
     folded: tuple[int, int]
+    whole: bool = True
 
 
 class _Row(NamedTuple):
@@ -78,7 +82,8 @@ def keepers_of(search: Search, storages: Iterable[Storage], most: int) -> Keeper
     rows = sorted(_Groups(search).rows(storages), key=lambda row: -row.nbytes)
     left_out = rows[most:]
     shown = [Keeper(row.nbytes, row.number, row.text()) for row in rows[:most]]
-    return Keepers(shown, (sum(row.number for row in left_out), sum(row.nbytes for row in left_out)))
+    folded = sum(row.number for row in left_out), sum(row.nbytes for row in left_out)
+    return Keepers(shown, folded, not search.ended_early)
 
 
 class _Groups:
@@ -251,7 +256,7 @@ def _what(part: str, of_module: bool) -> str:
 
 
 def _has_names(value: dict[Any, Any]) -> bool:
-    return all(type(key) is str for key in dict.keys(value))
+    return all(type(key) is str for key in list(dict.keys(value)))
 
 
 def _bytes_of(storages: Iterable[Storage]) -> int:

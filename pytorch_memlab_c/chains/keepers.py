@@ -24,7 +24,7 @@ def keepers(tensor: Any) -> list[str]:
         saved by MulBackward0 in the graph of: loss, global of train.py
 
     Views, gradients and autograd graphs that hold the same storage count as well. At most 8 lines are given for each
-    tensor. A line that says that C++ holds it stands for what Python does not see. Nothing is kept alive, and no code
+    tensor. Where there is no chain, one line says so. Nothing is kept alive, and no code
     of the program runs: no `repr`, no attribute lookup. The time grows with the number of objects in the process: about
     0.2 seconds for a million.
 

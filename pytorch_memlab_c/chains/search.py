@@ -23,7 +23,7 @@ FEW_WAYS = 3
 #: What a chain begins at that no root leads to.
 OUTSIDE = ("held by a call that runs, or by C or C++ code", "")
 GARBAGE = ("garbage in a cycle", "gc.collect()")
-NOBODY = "no Python object: C++ holds it"
+NOBODY = "no Python object that can be seen: a call that runs or C++ holds it"
 NO_SOURCE = "no Python object: an autograd graph holds it"
 _MOST_LABELS = 8
 

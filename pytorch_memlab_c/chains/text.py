@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
+from ..render.text import clean
 from .insides import attributes_of, names_in
 from .roots import Root, local_of
 from .variables import SUSPENDED, function_of, locals_of
@@ -35,9 +36,9 @@ _STATE = ("_parameters", "_buffers", "_modules")
 def text_of(objects: Sequence[Any], root: Root | None, kind: Kinds) -> str:
     """The chain in words. ``objects`` begins with the root's value; ``root``: None where none is known."""
     if len(objects) <= 2 * _LONGEST:
-        return _Chain(objects, root, kind).text()
+        return clean(_Chain(objects, root, kind).text())
     end = _Chain(objects[-_LONGEST:], None, kind).text()
-    return f"{end} <- ... <- {_Chain(objects[:_LONGEST], root, kind).text()}"
+    return clean(f"{end} <- ... <- {_Chain(objects[:_LONGEST], root, kind).text()}")
 
 
 class Kinds:
@@ -173,7 +174,7 @@ class _Chain:
         elif reached and type(value) is FunctionType:
             self._begin(f"{function_of(value.__code__)}{label}")
         elif reached:
-            self._begin("self", f"of the method {function_of(value.__func__.__code__)}")
+            self._begin("self", f"of the method {_name_of_method(value)}")
         return reached
 
     def _of_suspended(self, value: Any, at: int) -> int:
@@ -203,7 +204,7 @@ class _Chain:
             return 0
         for i in range(at + 1, min(at + 4, len(self._objects) - 1)):
             held = self._objects[i]
-            keys = [key for key, inner in held.items() if inner is self._objects[i + 1]] if type(held) is dict else []
+            keys = _keys_of(held, self._objects[i + 1]) if type(held) is dict else []
             if keys and type(keys[0]) is str:
                 self._extend(f".{keys[0]} (thread-local)")
                 return i + 1
@@ -221,7 +222,7 @@ class _Chain:
         return reached
 
     def _of_unknown(self, value: Any, following: Any) -> None:
-        if issubclass(type(value), dict) and any(key is following for key in dict.keys(value)):
+        if issubclass(type(value), dict) and any(key is following for key in list(dict.keys(value))):
             self._path = f"a key of {self._path}"
         else:
             self._begin(f"a {name_of_type(following)}")
@@ -239,6 +240,15 @@ class _Chain:
     def _extend(self, label: str) -> None:
         of_cache = self._path.startswith(_OF_CACHE) and ": " not in self._path
         self._path += f": {label}" if of_cache else label
+
+
+def _name_of_method(method: MethodType) -> str:
+    function = method.__func__
+    return function_of(function.__code__) if type(function) is FunctionType else name_of_type(function)
+
+
+def _keys_of(holder: dict[Any, Any], value: Any) -> list[Any]:
+    return [key for key, inner in list(dict.items(holder)) if inner is value]
 
 
 def _beginning(value: Any, root: Root | None) -> tuple[str, str]:

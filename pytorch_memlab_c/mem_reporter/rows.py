@@ -149,12 +149,22 @@ def _device_of(found: RowSource, tensor: Any) -> str:
 
 def _section(found: RowSource, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
     used = _native.sum_storages(storages).counted_bytes
+    storages = _in_order_of_names(found, storages)
     storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     folded = (len(entries) + len(left_out) - len(rows), used - sum(row.nbytes for row in rows))
     elements += _native.sum_answers(found.torch._C.TensorBase.numel, left_out)
     return Section(name, rows, folded, elements, used, found.levels.get(name))
+
+
+def _in_order_of_names(found: RowSource, storages: list[Storage]) -> list[Storage]:
+    """Those of a model's tensors in its order, where sizes are equal; others stay by address."""
+    order = {tensor: i for i, tensor in enumerate(found.named.names)}
+    if not order:
+        return storages
+    last = len(order)
+    return sorted(storages, key=lambda storage: min((order.get(id(t), last) for t in storage.tensors), default=last))
 
 
 def _counts(found: RowSource, tensors: list[Any]) -> list[int]:

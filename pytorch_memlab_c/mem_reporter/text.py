@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..render.text import clean, readable_size
+from ..chains.search import LIMIT
+from ..render.text import readable_size
 from .levels import Level
 from .rows import Row, Section
 
@@ -65,9 +66,10 @@ def keeper_lines(section: Section) -> list[tuple[str, str]]:
     """(size, text) of what keeps the largest storages alive, if that was asked for."""
     if section.keepers is None:
         return []
-    lines = [(readable_size(row.nbytes), clean(row.text)) for row in section.keepers.rows]
+    lines = [(readable_size(row.nbytes), row.text) for row in section.keepers.rows]
     number, nbytes = section.keepers.folded
-    return lines + [(readable_size(nbytes), f"... {number:,} more tensors")] * bool(number)
+    lines += [(readable_size(nbytes), f"... {number:,} more tensors")] * bool(number)
+    return lines + [("", f"the search ended after {LIMIT:,} objects")] * (not section.keepers.whole)
 
 
 def _upper_steps(level: Level) -> list[Step]:

@@ -9,6 +9,7 @@ import gc
 import queue
 import sys
 import threading
+import types
 from collections import deque
 from typing import Any
 
@@ -17,9 +18,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pytorch_memlab_c import MemReporter, keepers  # noqa: E402
+from pytorch_memlab_c.chains import search  # noqa: E402
 from pytorch_memlab_c.chains.groups import keepers_of  # noqa: E402
 from pytorch_memlab_c.chains.keepers import census_of_now  # noqa: E402
 from pytorch_memlab_c.chains.search import FEW_WAYS, Search  # noqa: E402
+from pytorch_memlab_c.mem_reporter.text import keeper_lines  # noqa: E402
 
 HISTORY: list[torch.Tensor] = []
 WAITING = threading.local()
@@ -342,7 +345,7 @@ class TestKeepers:
 
     def test_the_caller_alone(self):
         found = keepers(torch.ones(2103))
-        assert found == ["no Python object: C++ holds it"]
+        assert found == ["no Python object that can be seen: a call that runs or C++ holds it"]
 
     @pytest.mark.parametrize("value", [None, 1, "x", torch.nn.Linear(1, 1), torch.Tensor])
     def test_what_is_no_tensor_is_refused(self, value):
@@ -394,6 +397,27 @@ class TestReport:
         shown = section.keepers
         assert sum(row.nbytes for row in shown.rows) + shown.folded[1] == section.used
         assert len(shown.rows) <= 10 and kept
+
+    def test_a_search_that_ends_early_says_so(self, monkeypatch):
+        kept = [torch.ones(1000)]
+        monkeypatch.setattr(search, "LIMIT", 100)
+        (section,) = MemReporter()._display(False, "cpu", None, None, True).sections
+        assert not section.keepers.whole
+        assert keeper_lines(section)[-1] == ("", "the search ended after 50,000,000 objects") and kept
+
+    def test_names_show_no_control_characters(self):
+        kind = type("Bad\x1b[31m\nname", (Meter,), {})
+        meter = kind(torch.ones(2207))
+        (line,) = rows(2207)
+        assert "\x1b" not in line and "\n" not in line and ".values[0] <- meter, local of " in line and meter
+
+    def test_methods_that_are_bound_to_what_holds_a_tensor(self):
+        functions = [types.MethodType(print, Meter(torch.ones(2208))), Meter(torch.ones(2209)).__init__]
+        name = local("TestReport.test_methods_that_are_bound_to_what_holds_a_tensor")
+        assert rows(2208) == [
+            f"Meter.values[0] <- self, of the method builtin_function_or_method <- functions[0], {name}"
+        ]
+        assert rows(2209)[0].startswith("Meter.values[0] <- self, of the method ") and functions
 
     def test_only_what_belongs_to_the_model(self):
         model = Model(2200)
