@@ -12,6 +12,7 @@ from .growth import History
 from .holder_types import HolderRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .rising import Stretch
+from .run_info import RunInfo
 from .saved_types import SavedLines, by_code
 from .snapshot_types import CodeCounts, GrowthStretch, LineCounts, LineGrowth, LineStats, SavedCode
 from .sources import Source, def_line, source_of
@@ -40,6 +41,8 @@ class Records:
     saved: bool = False
     #: Whether calls were seen on every thread, also on those that ran before.
     all_threads: bool = True
+    #: What was run, where the command line did.
+    run: RunInfo | None = None
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:
