@@ -50,8 +50,8 @@ class MlrunMagics(Magics):
         action="append",
         default=[],
         help="""
-        A column to show beside the default ones: any key of torch.cuda.memory_stats(), or hits, net, net.first,
-        net.max, net.last, allocated, allocations, tensor_bytes.peak. Can be given several times.""",
+        A column to show beside the default ones: any key of torch.cuda.memory_stats(), or hits, net.last, net.total,
+        net.first, net.max, allocated, allocations, tensor_bytes.peak. Can be given several times.""",
     )
     @argument("-D", "--no_default_columns", action="store_true", help="Show only the columns given with -c.")
     @argument(
@@ -98,8 +98,8 @@ class MlrunMagics(Magics):
             for batch in batches:
                 train_step(model, batch)
 
-        Columns: peak is the highest value while the line ran, with all that it called; net the bytes allocated at its
-        end minus at its start, summed over its runs; hits how often it ran. The row of the first line (def, or
+        Columns: peak is the highest value while the line ran, with all that it called; net/run the bytes allocated at
+        its end minus at its start, in its last run; runs how often it ran. The row of the first line (def, or
         %%mlrun) shows the values at entry. Profiling starts and ends with the code; nothing of it is kept.
 
         To measure functions in all cells that call them, decorate them with @profile, and show what was gathered so far

@@ -121,7 +121,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (add_other_types(module) < 0 || pml_state_begin(module) < 0)
+    if (add_other_types(module) < 0 || pml_state_begin(module) < 0 || pml_monitoring_tool_begin(module) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);

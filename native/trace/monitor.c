@@ -5,6 +5,8 @@
  */
 #include "trace/monitor.h"
 
+#include <limits.h>
+
 #include "holders/ledger.h"
 #include "lines/codes.h"
 #include "lines/recorders.h"
@@ -12,27 +14,20 @@
 #include "trace/hook.h"
 #include "trace/monitoring_tool.h"
 
-struct event {
-    struct pml_state *state;
-    PmlHook *hook;        /* of the thread */
-    PyFrameObject *frame; /* NULL: of no profiled code object, or memory ran out */
-};
-
-static struct event event_of(PyObject *module, PyObject *code)
+/* The thread's stack if the code object is profiled, else NULL. */
+static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code)
 {
-    struct event event = {.state = pml_state_of(module)};
     if (!pml_codes_find(code))
-        return event;
-    event.hook = pml_hook_of_thread(event.state);
-    event.frame = event.hook ? PyEval_GetFrame() : NULL;
-    if (!event.frame) {
+        return NULL;
+    PmlHook *hook = pml_hook_of_thread(state);
+    if (!hook) {
         PyErr_Clear();
         pml_recorders_fail();
-        return event;
+        return NULL;
     }
     pml_ledger_set_phase(PML_RUNNING);
-    pml_frame_stack_drop_forgotten(&event.hook->stack);
-    return event;
+    pml_frame_stack_drop_forgotten(&hook->stack);
+    return &hook->stack;
 }
 
 /* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
@@ -77,53 +72,88 @@ static bool is_ending(void)
     return PyGILState_Check() && is_at_caller(PyEval_GetFrame());
 }
 
-/* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */
+/* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends. A program can get hold
+ * of them (`register_callback` returns the last one), and call them with anything. ---- */
+
+static bool is_event(PyObject *const *args, Py_ssize_t count, Py_ssize_t least)
+{
+    return count >= least && PyCode_Check(args[0]);
+}
+
+/* 0 for what is no such number. */
+static int number_of(PyObject *object)
+{
+    int overflow = 0;
+    long number = PyLong_Check(object) ? PyLong_AsLongAndOverflow(object, &overflow) : 0;
+    return overflow || number < 0 || number > INT_MAX ? 0 : (int)number;
+}
+
+/* NULL if no memory is left for the frame's object. */
+static PyFrameObject *running_frame(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (!frame)
+        pml_recorders_fail();
+    return frame;
+}
 
 static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct event event = event_of(module, args[0]);
-    if (event.frame && (event.state->enabled || event.hook->depth > 0)) /* else a call around the decorator */
-        pml_frame_events_call(event.state, &event.hook->stack, event.frame);
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
+    bool counts = stack && (state->enabled || pml_hook_of_thread(state)->depth > 0); /* else around the decorator */
+    PyFrameObject *frame = counts ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_call(state, stack, frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct event event = event_of(module, args[0]);
-    if (event.frame)
-        pml_frame_events_exception(&event.hook->stack, event.frame);
+    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(pml_state_of(module), args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_exception(stack, frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct event event = event_of(module, args[0]);
-    if (event.frame) {
-        pml_frame_events_return(event.state, &event.hook->stack, event.frame);
-        remember_caller(event.frame);
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(state, args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame) {
+        pml_frame_events_return(state, stack, frame);
+        remember_caller(frame);
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct event event = event_of(module, args[0]);
-    if (event.frame)
-        pml_frame_events_line(event.state, &event.hook->stack, event.frame, (int)PyLong_AsLong(args[1]));
+    struct pml_state *state = pml_state_of(module);
+    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_line(state, stack, frame, number_of(args[1]));
     Py_RETURN_NONE;
 }
 
 /* The rounds of a loop on one line have no other event. Other jumps need not be reported again. */
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
+    struct pml_state *state = pml_state_of(module);
+    if (!is_event(args, count, 3))
+        Py_RETURN_NONE;
     PyCodeObject *code = (PyCodeObject *)args[0];
-    int from = (int)PyLong_AsLong(args[1]), to = (int)PyLong_AsLong(args[2]);
+    int from = number_of(args[1]), to = number_of(args[2]);
     int line = PyCode_Addr2Line(code, to);
     if (to >= from || line != PyCode_Addr2Line(code, from))
-        return Py_NewRef(pml_state_of(module)->monitoring.disable);
-    struct event event = event_of(module, args[0]);
-    if (event.frame)
-        pml_frame_events_line(event.state, &event.hook->stack, event.frame, line);
+        return Py_NewRef(state->monitoring.disable);
+    struct pml_frame_stack *stack = stack_for(state, args[0]);
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_line(state, stack, frame, line);
     Py_RETURN_NONE;
 }
 

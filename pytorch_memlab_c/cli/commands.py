@@ -12,6 +12,7 @@ from typing import Any
 
 from ..data import advice
 from ..data.version import __version__
+from ..render.terminal import COLORS
 from ..render.text import clean, write_text
 from .usage import Parser, UsageError
 
@@ -94,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command of the command line; returns its exit code. A profiled program's exceptions are passed on."""
     parser = _parser(_command_name())
     options = parser.parse_args(arguments)
+    options.words = [*parser.prog.split(), *(sys.argv[1:] if arguments is None else arguments)]
     if "action" not in options:
         parser.error("nothing to do: give a command, " + ", ".join(_COMMANDS))
     try:
@@ -166,16 +168,26 @@ def _add_program(parser: Parser) -> None:
     entries = "events that a snapshot keeps of each device, the last ones (default: %(default)s; about 1 KB each)"
     parser.add_argument("--snapshot-entries", type=int, default=1_000_000, metavar="N", help=entries)
     parser.add_argument("--saved", action="store_true", help="count what autograd keeps for backward, too")
+    _add_printing(parser)
     module = "run a module, as python -m does; all that follows is the module's"
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=module)
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py ...", help="script and its arguments")
     parser.set_defaults(action=_lazy("run", "run"))
 
 
+def _add_printing(parser: Parser) -> None:
+    verbose = "print all functions and all of their lines, not the highest peaks alone"
+    parser.add_argument("-v", "--verbose", action="store_true", help=verbose)
+    parser.add_argument("--stderr", action="store_true", help="print the report on standard error")
+    color = "when the printed report has colours (default: in a terminal, unless NO_COLOR is set or TERM is dumb)"
+    parser.add_argument("--color", choices=COLORS, default="auto", help=color)
+
+
 def _add_report(parser: Parser) -> None:
     parser.add_argument("file", help="a report that was written as .json")
     _append(parser, "-o", "--output", metavar="FILE", help="write it here instead of to standard output")
     _add_selection(parser)
+    _add_printing(parser)
     parser.add_argument("--device", help="the device to show: cpu, cuda:1, all, target")
     parser.set_defaults(action=_lazy("report", "report"))
 

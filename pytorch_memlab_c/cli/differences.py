@@ -96,7 +96,7 @@ class Comparison:
             shown = [" and ".join(side) or "no device" for side in devices]
             self.notes.append(f"{pair[1].qualname}: {shown[0]} before, {shown[1]} after; these are not compared")
             return ()
-        return (default_columns_for(devices[0])[0], "net")
+        return (default_columns_for(devices[0])[0], "net.last")
 
     def _note_highest(self, differences: Iterable[Difference]) -> None:
         """The highest value of any line, for each column that was first."""
@@ -119,7 +119,7 @@ def _notes_of(names: Sequence[str], reports: Sequence[LineRecords]) -> list[str]
 def _failures(records: LineRecords) -> list[str]:
     """The first allocation that failed, and how often one did."""
     held = records.holders
-    first = [failure_text(failure, with_holders=False).partition("\n")[0] for failure in held.out_of_memory[:1]]
+    first = [failure_text(failure).partition("\n")[0] for failure in held.out_of_memory[:1]]
     times = f" ({held.failures} times)" if held.failures > 1 else ""
     return [f"{line[0].lower()}{line[1:]}{times}" for line in first]
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple, TextIO
 
 from ..line_profiler.records import LineRecords
 from ..render.files import write_file
+from ..render.lines import plain
+from ..render.report import full_report, short_report
+from ..render.terminal import write_report
 from ..render.text import write_text
 from .usage import UsageError
 
@@ -79,11 +84,36 @@ def write_records(
 
 def print_text(text: str) -> None:
     """On standard output, which may be closed, or a pipe that nobody reads any more."""
-    stream = sys.stdout if sys.stdout is not None else sys.__stdout__
+    _print(sys.stdout if sys.stdout is not None else sys.__stdout__, lambda stream: write_text(stream, text), text)
+
+
+class Printing(NamedTuple):
+    """How a report is printed: on standard error or not, short or not, and with which colours."""
+
+    to_stderr: bool
+    verbose: bool
+    color: str
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Printing:
+        """As the command line says."""
+        return cls(options.stderr, options.verbose, options.color)
+
+    def print(self, records: LineRecords, columns: Columns, device: str | None = None, named: bool = False) -> None:
+        """Print it; `named`: whether the functions were asked for one by one."""
+        if self.verbose:
+            lines = full_report(records, columns, device)
+        else:
+            lines = short_report(records, columns, device, named)
+        stream = sys.stderr if self.to_stderr else sys.stdout if sys.stdout is not None else sys.__stdout__
+        _print(stream, lambda to: write_report(to, lines, self.color), plain(lines))
+
+
+def _print(stream: TextIO | None, write: Callable[[TextIO], None], text: str) -> None:
     if stream is None:
         return
     try:
-        write_text(stream, text)
+        write(stream)
         stream.flush()
     except RuntimeError:  # a signal came while the program itself was writing
         os.write(stream.fileno(), text.encode(errors="backslashreplace"))
@@ -97,6 +127,12 @@ def tell(message: str) -> None:
     """A line on standard error, if it is there."""
     try:
         if sys.stderr is not None:
-            write_text(sys.stderr, f"pytorch_memlab_c: {message}\n")
+            write_text(sys.stderr, f"pytorch_memlab_c{_rank_label()}: {message}\n")
     except (OSError, ValueError):
         pass
+
+
+def _rank_label() -> str:
+    """Which rank of a job of several (torchrun) says it."""
+    rank = os.environ.get("RANK", "")
+    return f" [rank {rank}]" if rank.isdecimal() else ""

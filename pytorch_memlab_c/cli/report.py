@@ -7,7 +7,7 @@ import dataclasses
 
 from ..data.selection import select
 from .loading import load_records
-from .outputs import checked_paths, print_text, tell, write_records
+from .outputs import Printing, checked_paths, tell, write_records
 from .usage import UsageError, one_line
 
 
@@ -23,7 +23,7 @@ def report(options: argparse.Namespace) -> int:
         if paths:
             write_records(records, paths, columns, options.device)
         else:
-            print_text(records.to_text(columns=columns, device=options.device))
+            Printing.of(options).print(records, columns, options.device, named=bool(options.function))
     except (ValueError, OSError) as error:
         raise UsageError(one_line(error)) from None
     if paths:

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import simulate
 from ..data import advice
@@ -16,8 +17,9 @@ from ..line_profiler.records import LineRecords
 from .code_tree import Imports
 from .devices import check_device
 from .endings import Outcome, at_the_end, end_process, outcome_of
+from .facts import Run
 from .keeping import of_growing_lines, when_memory_ran_out
-from .outputs import checked_paths, misplaced_output, of_this_rank, print_text, tell, write_records
+from .outputs import Printing, checked_paths, misplaced_output, of_this_rank, tell, write_records
 from .program import Program, Script, find_program, hide_our_frames
 from .recording import Recording
 from .targets import Targets
@@ -28,6 +30,7 @@ _MOST_NAMED = 10
 
 def run(options: argparse.Namespace) -> int:
     """Runs the program; its exceptions, `SystemExit` among them, are passed on. The report is written at the end."""
+    facts = Run(options.words)
     paths = of_this_rank(checked_paths(options.output))
     recording = Recording(options.snapshot, options.snapshot_entries) if options.snapshot else None
     program = find_program(options.program, options.module)
@@ -38,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
         _simulate(options.gpu)
     profiler = _profiler(options)
     targets = Targets(profiler, options.function, options.profile)
-    _run(program, Session(profiler, targets, paths, options.column or None, recording))
+    output = Output(paths, options.column or None, Printing.of(options))
+    _run(program, Session(profiler, targets, output, facts, recording))
     return 0
 
 
@@ -84,6 +88,14 @@ def _names_of(program: Program) -> set[str]:
     return {spec.name} if spec is not None else set()
 
 
+class Output(NamedTuple):
+    """Where the report goes, with which columns, and how it is printed if it goes to no file."""
+
+    paths: list[str]
+    columns: list[str] | None
+    printing: Printing
+
+
 class Session:
     """One profiled run, from its start to its report."""
 
@@ -94,15 +106,15 @@ class Session:
         self,
         profiler: LineProfiler,
         targets: Targets,
-        paths: list[str],
-        columns: list[str] | None,
+        output: Output,
+        facts: Run,
         recording: Recording | None = None,
     ) -> None:
         self.targets = targets
         self._recording = recording
         self._profiler = profiler
-        self._paths = paths
-        self._columns = columns
+        self._paths, self._columns, self._printing = output
+        self._facts = facts
         self._own_sys_path = list(sys.path)
         self._done = False
 
@@ -143,7 +155,7 @@ class Session:
         sys.path[:] = self._own_sys_path  # what writes the reports is not to be found in the program's folder
         written = [self._write_file(records, path) for path in self._paths]
         if not self._paths and os.environ.get("RANK", "0") == "0":
-            print_text(records.to_text(columns=self._columns) + "\n")
+            self._printing.print(records, self._columns, named=self.targets.named)
         for problem in problems:
             tell(f"error: {problem}")
         return all(written)
@@ -165,7 +177,7 @@ class Session:
         if others:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
-        records = dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes))
+        records = dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes), run=self._facts.info())
         return dataclasses.replace(records, keepers=self.keepers if self.keepers.when else of_growing_lines(records))
 
 

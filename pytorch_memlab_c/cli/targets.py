@@ -54,6 +54,11 @@ class Targets:
         self._watch = ModuleWatch(self._is_wanted, self._module_executed, self._code_seen)
         self._failure: Exception | None = None
 
+    @property
+    def named(self) -> bool:
+        """Whether functions were named one by one, and nothing else."""
+        return bool(self._functions) and not self._modules_found
+
     # ---- before the program runs ----
 
     def start(self) -> None:

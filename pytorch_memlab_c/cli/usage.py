@@ -24,7 +24,7 @@ def one_line(error: Exception) -> str:
     """What the error says, without the list of all columns: at a shell that would fill the screen."""
     text, listed, _ = str(error).partition(" Valid columns: ")
     own = (
-        "hits, net, net.max, allocated, tensor_bytes.peak, the keys of torch.cuda.memory_stats(), "
+        "hits, net.last, net.total, net.max, allocated, tensor_bytes.peak, the keys of torch.cuda.memory_stats(), "
         "and others in docs/columns.md"
     )
     return f"{text} Valid are {own}" if listed else text

@@ -17,15 +17,24 @@ from .hints import did_you_mean
 DEFAULT_COLUMNS: tuple[str, ...] = (
     "active_bytes.all.peak",
     "reserved_bytes.all.peak",
-    "net",
+    "net.last",
     "hits",
 )
-DEFAULT_CPU_COLUMNS: tuple[str, ...] = ("tensor_bytes.peak", "net", "hits")
+DEFAULT_CPU_COLUMNS: tuple[str, ...] = ("tensor_bytes.peak", "net.last", "hits")
+#: What the default columns are called above a table; columns that were asked for have their full names.
+_SHORT = {
+    "active_bytes.all.peak": "peak",
+    "reserved_bytes.all.peak": "reserved.peak",
+    "tensor_bytes.peak": "peak",
+    "net.last": "net/run",
+    "hits": "runs",
+}
 
 #: Column -> field of ``Stats``, for columns that mean the same on every device.
 OWN_FIELDS: dict[str, str] = {
     "runs": "runs",
     "net": "net_sum",
+    "net.total": "net_sum",
     "net.first": "net_first",
     "net.max": "net_max",
     "net.last": "net_last",
@@ -185,5 +194,12 @@ def default_columns(has_cpu: bool, has_cuda: bool) -> tuple[str, ...]:
         return DEFAULT_COLUMNS
     if not has_cuda:
         return DEFAULT_CPU_COLUMNS
-    first_common = DEFAULT_COLUMNS.index("net")
+    first_common = DEFAULT_COLUMNS.index("net.last")
     return (*DEFAULT_COLUMNS[:first_common], "tensor_bytes.peak", *DEFAULT_COLUMNS[first_common:])
+
+
+def short_headings(columns: Iterable[str]) -> tuple[str, ...]:
+    """What default columns are called above a table; parts that have a row each are separated by dots."""
+    shown = tuple(columns)
+    both = {"tensor_bytes.peak": "cpu.peak"} if DEFAULT_COLUMNS[0] in shown else {}
+    return tuple(both.get(column, _SHORT[column]) for column in shown)

@@ -13,6 +13,7 @@ from .holder_types import HolderRecords
 from .keeper_types import KeeperRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .rising import Stretch
+from .run_info import RunInfo
 from .saved_types import SavedLines, by_code
 from .snapshot_types import CodeCounts, GrowthStretch, LineCounts, LineGrowth, LineStats, SavedCode
 from .sources import Source, def_line, source_of
@@ -43,6 +44,8 @@ class Records:
     all_threads: bool = True
     #: What kept the largest tensors alive, when memory ran out or at the end.
     keepers: KeeperRecords = KeeperRecords()
+    #: What was run, where the command line did.
+    run: RunInfo | None = None
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import advice
-from .columns import CPU_FIELDS, CUDA_FIELDS, OWN_FIELDS, SAVED_FIELDS, default_columns, require_recorded
+from .columns import (
+    CPU_FIELDS,
+    CUDA_FIELDS,
+    OWN_FIELDS,
+    SAVED_FIELDS,
+    default_columns,
+    require_recorded,
+    short_headings,
+)
 from .device_names import ALL, CPU, TARGET, device_order, parse_view
 from .record_types import FunctionRecord, LineRecord, Stats
 from .records import Records
@@ -50,7 +58,8 @@ class Table:
 
     ``label`` is the function's title, ``heading`` the table's: with "all" it names the device.
     ``devices`` are those the rows belong to, by first line; ``ran`` is False if never called;
-    ``function`` is what it was made from.
+    ``headings`` are what the columns are called, in parts that are separated by dots; ``function`` is what it was
+    made from.
     """
 
     label: str
@@ -58,6 +67,7 @@ class Table:
     view: str
     devices: tuple[str, ...]
     columns: tuple[str, ...]
+    headings: tuple[str, ...]
     rows: tuple[Row, ...]
     ran: bool
     notes: tuple[str, ...]
@@ -115,6 +125,11 @@ def allocating_devices(function: FunctionRecord) -> tuple[str, ...]:
     return tuple(sorted(found, key=device_order))
 
 
+def allocated_in(table: Table) -> bool:
+    """Whether a line of the function allocated on a device that the table shows."""
+    return any(_allocated(line.stats.get(table.view)) for line in table.function.lines)
+
+
 def _allocated(stats: Stats | None) -> bool:
     return stats is not None and bool(stats.gross_bytes or stats.allocations or stats.net_sum)
 
@@ -145,6 +160,7 @@ def _table(
         view,
         devices,
         columns,
+        short_headings(columns) if wanted is None else columns,
         tuple(_rows(function, source)),
         function.ran,
         tuple(_reasons(records, function, devices, view)),

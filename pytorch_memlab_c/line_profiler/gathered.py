@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ..data.holder_types import HolderRecords
 from ..data.tables import Table, build_tables
-from ..render.holders import devices_of, render_holders
+from ..render.holders import devices_of, holders_blocks
 from ..render.holders_html import holders_fragment
 from ..render.html import render_fragment
-from ..render.report import tables_text
-from ..render.sections import sections_html, sections_text
+from ..render.lines import joined, plain
+from ..render.report import places_of_peaks, tables_text
+from ..render.sections import sections_blocks, sections_html
 from .records import LineRecords
 
 NOTHING_DECORATED = "nothing was gathered: decorate functions with @profile, and call them"
@@ -38,13 +39,13 @@ class GatheredDisplay:
         self._devices = {d for one in gathered for d in devices_of(build_tables(one.records, columns=()))}
 
     def parts(self) -> Iterator[str]:
-        """The text, part by part: tables, and what stands below them."""
+        """The text, part by part: what stands above the tables, and the tables."""
+        sections = sections_blocks(*(one.records for one in self._gathered))
+        summary = plain(joined([*holders_blocks(self._holders, self._devices), *sections]))
+        if summary:
+            yield f"{summary}\n"
         for one in self._gathered:
-            yield tables_text(dataclasses.replace(one.records, holders=HolderRecords()), one.tables())
-        held = render_holders(self._holders, self._devices)
-        below = held + sections_text(*(one.records for one in self._gathered))
-        if below:
-            yield below
+            yield tables_text(one.records, one.tables(), places_of_peaks(self._holders))
 
     def __str__(self) -> str:
         return "".join(f"{part}\n" for part in self.parts()) or f"{NOTHING_DECORATED}\n"

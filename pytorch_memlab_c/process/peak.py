@@ -26,10 +26,12 @@ class PeakMeasurement(_Measurement, total=False):
     """What `measure_peak_memory` gives, ready for JSON: all figures in bytes.
 
     `metric` says what `baseline_bytes`, `peak_bytes` and `delta_bytes` count: "pytorch_tensor_bytes" on the CPU,
-    "pytorch_reserved_bytes" on accelerators. These have `allocated_peak_bytes` too, the most that live tensors held.
+    "pytorch_reserved_bytes" on accelerators. These have the two peaks under their own names, too:
+    `reserved_peak_bytes`, which is `peak_bytes`, and `allocated_peak_bytes`, the most that live tensors held.
     """
 
     allocated_peak_bytes: int
+    reserved_peak_bytes: int
 
 
 class peak_memory(_native.WindowBlock):
@@ -39,7 +41,7 @@ class peak_memory(_native.WindowBlock):
 
         with peak_memory("cuda:0") as p:
             train_step()
-        print(p.peak_bytes, p.delta_bytes, p.reserved_peak_bytes)
+        print(p.allocated_peak_bytes, p.delta_bytes, p.reserved_peak_bytes)
 
     Blocks may nest and overlap in any way, on any threads, also inside profiled lines: each has its own running
     maximum. PyTorch's counters (`max_memory_allocated()`) are not changed. What other threads allocate meanwhile
@@ -92,7 +94,7 @@ class peak_memory(_native.WindowBlock):
         return self._figures().start_allocated_bytes
 
     @property
-    def peak_bytes(self) -> int:
+    def allocated_peak_bytes(self) -> int:
         """The most bytes that live tensors held at one time within the block.
 
         They are counted as `max_memory_allocated()` does; on the CPU, bytes asked of PyTorch's CPU allocator.
@@ -100,8 +102,13 @@ class peak_memory(_native.WindowBlock):
         return self._figures().peak_allocated_bytes
 
     @property
+    def peak_bytes(self) -> int:
+        """The same as `allocated_peak_bytes`; those of `measure_peak_memory` are what its metric says."""
+        return self.allocated_peak_bytes
+
+    @property
     def delta_bytes(self) -> int:
-        """`peak_bytes - baseline_bytes`; never negative."""
+        """`allocated_peak_bytes - baseline_bytes`; never negative."""
         figures = self._figures()
         return figures.peak_allocated_bytes - figures.start_allocated_bytes
 
@@ -159,9 +166,9 @@ def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -
 
     On the CPU the metric is `pytorch_tensor_bytes`: bytes asked of PyTorch's CPU allocator, exact, with a baseline of
     what live tensors held. On CUDA, XPU and MPS it is `pytorch_reserved_bytes`: what the caching allocator had taken
-    from the device; `allocated_peak_bytes` is the most that live tensors held, another scope. Accelerators are
-    synchronized before and after. There is no warm-up; an exception of the workload passes through. Calls may nest and
-    run on several threads; what other threads allocate meanwhile counts too.
+    from the device, which is in `reserved_peak_bytes`, too; `allocated_peak_bytes` is the most that live tensors held,
+    another scope. Accelerators are synchronized before and after. There is no warm-up; an exception of the workload
+    passes through. Calls may nest and run on several threads; what other threads allocate meanwhile counts too.
 
     Args:
         workload: a callable without arguments.
@@ -169,7 +176,7 @@ def measure_peak_memory(workload: Callable[[], object], *, device: DeviceLike) -
 
     Returns:
         `device`, `metric`, `baseline_bytes`, `peak_bytes`, `delta_bytes` (the difference, never negative) and, on
-        accelerators, `allocated_peak_bytes`; ready for JSON.
+        accelerators, `allocated_peak_bytes` and `reserved_peak_bytes`; ready for JSON.
 
     Raises:
         NotImplementedError: PyTorch has no support for this kind of device, or does not show its memory.
@@ -188,6 +195,7 @@ def _measurement(device: Device, figures: _native.WindowFigures) -> PeakMeasurem
         return _statement(device, "pytorch_tensor_bytes", figures.start_allocated_bytes, figures.peak_allocated_bytes)
     reserved = _statement(device, "pytorch_reserved_bytes", figures.start_reserved_bytes, figures.peak_reserved_bytes)
     reserved["allocated_peak_bytes"] = figures.peak_allocated_bytes
+    reserved["reserved_peak_bytes"] = figures.peak_reserved_bytes
     return reserved
 
 

@@ -9,6 +9,7 @@ from ..data.device_names import device_order
 from ..data.holder_types import AUTOGRAD, BACKWARD, ELSEWHERE, Holder, HolderRecords, OutOfMemory, PeakHolders
 from ..data.tables import Table
 from ..data.torch_abi import segment_for
+from .lines import ALARM, FAINT, TITLE, Block, Line, joined, plain
 from .text import clean, clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
@@ -33,11 +34,15 @@ def peaks_shown(records: HolderRecords, devices: Collection[str]) -> list[PeakHo
 
 
 def render_holders(records: HolderRecords, devices: Collection[str]) -> str:
-    """The text below the tables; empty where there is nothing. Failed allocations are those of every device."""
-    parts = [_peak_text(peak) for peak in peaks_shown(records, devices)]
-    parts += _failures_text(records)
-    parts += [f"note: {clean(note)}\n" for note in notes_shown(records, devices)]
-    return "\n".join(parts)
+    """`holders_blocks` as text."""
+    return plain(joined(holders_blocks(records, devices)))
+
+
+def holders_blocks(records: HolderRecords, devices: Collection[str]) -> list[Block]:
+    """The text above the tables; empty where there is nothing. Failed allocations are those of every device."""
+    blocks = [_peak_block(peak) for peak in peaks_shown(records, devices)]
+    blocks += _failures_blocks(records)
+    return blocks + [[Line(f"note: {clean(note)}", FAINT)] for note in notes_shown(records, devices)]
 
 
 def notes_shown(records: HolderRecords, devices: Collection[str]) -> tuple[str, ...]:
@@ -66,8 +71,9 @@ def peak_title(peak: PeakHolders) -> str:
     return f"Peak of {peak.device}{scope}: {readable_size(peak.peak)}, {_at(peak.at)}"
 
 
-def _peak_text(peak: PeakHolders) -> str:
-    return "\n".join([f"{peak_title(peak)}. Held by:", *_rows(peak.holders, peak.peak, PEAK_LINES)]) + "\n"
+def _peak_block(peak: PeakHolders) -> Block:
+    rows = [Line(row, row=True) for row in _rows(peak.holders, peak.peak, PEAK_LINES)]
+    return [Line(f"{peak_title(peak)}. Held by:", TITLE), *rows]
 
 
 def folded(holders: Sequence[Holder], lines: int) -> tuple[list[Holder], int, int]:
@@ -100,14 +106,14 @@ def _code(holder: Holder) -> str:
 # ---- failed allocations ----
 
 
-def _failures_text(records: HolderRecords) -> list[str]:
+def _failures_blocks(records: HolderRecords) -> list[Block]:
     """A table of many failures, as of a search, and those that are shown in full, with their holders."""
     failures = records.out_of_memory
-    parts = [_tries_text(failures)] if is_search(records) else []
-    parts += [failure_text(failure) for failure in shown_in_full(records)]
+    blocks = [_tries_block(failures)] if is_search(records) else []
+    blocks += [_failure_block(failure) for failure in shown_in_full(records)]
     if records.failures > len(failures):
-        parts.append(f"Out of memory {records.failures - len(failures)} more times\n")
-    return parts
+        blocks.append([Line(f"Out of memory {records.failures - len(failures)} more times", ALARM)])
+    return blocks
 
 
 def is_search(records: HolderRecords) -> bool:
@@ -139,22 +145,31 @@ def _try_row(failure: OutOfMemory) -> tuple[str, ...]:
     return (*sizes, f"{failure.device}, {_at(inner)}", _code(inner))
 
 
-def _tries_text(failures: Sequence[OutOfMemory]) -> str:
+def _tries_block(failures: Sequence[OutOfMemory]) -> Block:
     rows = [TRIES_HEADER, *tries_rows(failures)]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
         "  ".join([*(cell.rjust(width) for cell, width in zip(row[:3], widths)), row[3].ljust(widths[3]), row[4]])
         for row in rows
     ]
-    return "\n".join([f"{tries_title(failures)}:", *(f"  {line}".rstrip() for line in lines)]) + "\n"
+    return [Line(f"{tries_title(failures)}:", ALARM), *(Line(f"  {line}".rstrip(), row=True) for line in lines)]
 
 
-def failure_text(failure: OutOfMemory, with_holders: bool = True) -> str:
+def failure_text(failure: OutOfMemory) -> str:
     """The line that failed, what was asked for and what there was, and what would have made it fit."""
-    lines = [*_failed_at(failure), f"  {_amounts(failure)}", *(f"  {line}" for line in what_would_fit(failure))]
-    if with_holders and failure.holders:
-        lines += ["  Held then by:", *(f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES))]
-    return "\n".join(lines) + "\n"
+    return plain(_failure_lines(failure))
+
+
+def _failure_lines(failure: OutOfMemory) -> Block:
+    head, *at = _failed_at(failure)
+    reasons = [f"  {text}" for text in (_amounts(failure), *what_would_fit(failure))]
+    return [Line(head, ALARM), *(Line(text, row=True) for text in at), *map(Line, reasons)]
+
+
+def _failure_block(failure: OutOfMemory) -> Block:
+    held = [f"  {row}" for row in _rows(failure.holders, failure.active, FAILURE_LINES)]
+    rows = [Line("  Held then by:"), *(Line(row, row=True) for row in held)]
+    return _failure_lines(failure) + (rows if held else [])
 
 
 def _failed_at(failure: OutOfMemory) -> list[str]:

@@ -122,7 +122,7 @@ def _tries(failures: Sequence[OutOfMemory]) -> dict[str, Any]:
 
 
 def _failure(failure: OutOfMemory, anchors: Anchors) -> dict[str, Any]:
-    head, *lines = failure_text(failure, with_holders=False).rstrip("\n").split("\n")
+    head, *lines = failure_text(failure).rstrip("\n").split("\n")
     return {
         "title": head,
         "lines": [line.strip() for line in lines],

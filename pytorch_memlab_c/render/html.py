@@ -95,7 +95,7 @@ def share(value: int | None, largest: int) -> float:
 
 
 def _section(table: Table, largest: dict[tuple[str, bool], int]) -> dict[str, object]:
-    columns = [column.split(".") for column in table.columns]
+    columns = [heading.split(".") for heading in table.headings]
     return {
         "heading": table.heading,
         "device": device_line(table) if table.ran else None,

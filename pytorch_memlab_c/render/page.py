@@ -99,7 +99,7 @@ def _list_rows(tables: Sequence[Table], entries: Sequence[Summary]) -> list[dict
             "devices": ", ".join(entry.devices),
             "cells": [
                 _cell("tensor_bytes.peak", entry.peak, peak),
-                _cell("net", entry.net, net),
+                _cell("net.last", entry.net, net),
                 _cell("hits", tables[entry.table].function.calls, 0),
             ],
             "line": entry.line,
@@ -128,7 +128,7 @@ def _function(
         "first_line": table.function.first_line,
         "calls": table.function.calls,
         "device": _device(table),
-        "columns": table.columns,
+        "columns": list(zip(table.columns, table.headings)),
         "has_device": shows_device_column(table),
         "rows": [_row(table, row, (position, row.line) in highest, largest) for row in table.rows],
         "notes": titled_notes(table),
@@ -164,6 +164,6 @@ def _cell(column: str, value: int | None, largest: int, position: int = 0) -> Ce
 
 def _color(column: str, position: int) -> int:
     """A column's place in ``COLORS``: net has the same everywhere, also where other columns are shown before it."""
-    if column == "net":
+    if column in ("net", "net.last"):
         return _NET_COLOR
     return position if position < _NET_COLOR else _NET_COLOR + 1 + position % (len(COLORS) - _NET_COLOR - 1)

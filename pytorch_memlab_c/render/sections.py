@@ -1,4 +1,4 @@
-"""The sections below the tables, each the largest first.
+"""The sections above the tables, each the largest first.
 
 They are lines that keep growing, what kept tensors alive, and what autograd kept for backward.
 A section is there only if there is something to say.
@@ -16,6 +16,7 @@ from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import SAVED_UNSEEN, Saved
 from .html import template
+from .lines import FAINT, TITLE, Block, Line
 from .text import clean, clean_code, place_of, readable_size
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def sections(*records: Records, func: Any = None, device: Any = None) -> list[Se
     return [section for section in (_growing(found), *keepers, *kept) if section is not None]
 
 
-def sections_text(*records: Records, func: Any = None, device: Any = None) -> str:
-    """Begins with empty lines, as it follows the tables; empty where there is no section."""
-    return "".join(f"\n\n{_text(section)}" for section in sections(*records, func=func, device=device))
+def sections_blocks(*records: Records, func: Any = None, device: Any = None) -> list[Block]:
+    """The text of each section."""
+    return [_block(section) for section in sections(*records, func=func, device=device)]
 
 
 def sections_html(records: Records, func: Any = None, device: Any = None, page: bool = False) -> Markup:
@@ -162,8 +163,9 @@ def _saved_row(place: LineOnDevice, saved: Saved, fields: Iterable[str]) -> tupl
 # ---- showing ----
 
 
-def _text(section: Section) -> str:
+def _block(section: Section) -> Block:
     table = [section.header, *section.rows] if section.header else []
     widths = [max(len(row[i]) for row in table) for i in range(len(section.header) - 1)]
     lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in table]
-    return "\n".join([f"## {section.title}", "", *lines, *(f"note: {clean(note)}" for note in section.notes)]) + "\n"
+    head = [Line(f"## {section.title}", TITLE), Line("")]
+    return head + [Line(line, row=True) for line in lines] + [Line(f"note: {clean(n)}", FAINT) for n in section.notes]

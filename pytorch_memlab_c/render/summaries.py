@@ -17,14 +17,14 @@ SCOPES = (
     ("CUDA memory (active bytes)", "active_bytes.all.peak"),
     ("CPU memory (tensor bytes)", "tensor_bytes.peak"),
 )
-_COLUMNS = (*(column for _, column in SCOPES), "net", "allocated")
+_COLUMNS = (*(column for _, column in SCOPES), "net.last", "allocated")
 
 
 class Summary(NamedTuple):
     """One table's figures in one scope, in bytes.
 
-    ``table``: its position among the tables. ``net`` is the sum over its lines. ``line`` and ``code``
-    belong to the line that reached the peak; of several, to the one that allocated most.
+    ``table``: its position among the tables. ``net`` is the sum over its lines, of the last run of each. ``line``
+    and ``code`` belong to the line that reached the peak; of several, to the one that allocated most.
     """
 
     table: int

@@ -1,8 +1,8 @@
-"""Tables as text: title, header rows, one row a source line, then why a table is empty."""
+"""What all text of reports shares: sizes, names and code as they can be shown, columns, and writing to a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from ..data.columns import is_bytes
@@ -81,51 +81,21 @@ def titled_notes(table: Table) -> list[str]:
     return [clean(f"{table.label}: {note}") for note in table.notes]
 
 
-def render_text(tables: Sequence[Table], notes: Iterable[str] = (), holders: str = "") -> str:
-    """The whole report, with the text about holders below the tables; ends with a line end."""
-    parts = [_render_table(table) for table in tables] or [f"{NO_FUNCTIONS}\n"]
-    parts += [holders] if holders else []
-    below = [f"note: {clean(note)}\n" for note in dict.fromkeys(notes)]
-    if below:
-        parts.append("".join(below))
-    return "\n\n".join(parts)
-
-
 def write_text(stream: TextIO, text: str) -> None:
     r"""Write to ``stream``; what its encoding cannot hold is written as ``\xe9``, ``\u4e2d``.
 
     Whatever a report took over from a file, no terminal obeys it.
     """
-    text = text.translate(_CONTROL_IN_TEXT)
+    write_as_it_is(stream, text.translate(_CONTROL_IN_TEXT))
+
+
+def write_as_it_is(stream: TextIO, text: str) -> None:
+    """The same for text that has codes for the terminal, and nothing else that a terminal would obey."""
     try:
         stream.write(text)
     except UnicodeEncodeError:
         encoding = getattr(stream, "encoding", None) or "ascii"
         stream.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
-
-
-def _render_table(table: Table) -> str:
-    title = [f"## {clean(table.heading)}"]
-    shown_device = device_line(table) if table.ran else None
-    if shown_device:
-        title.append(shown_device)
-    body = [*_grid(table)] if table.ran else []
-    blocks = ["\n".join(lines) for lines in (title, body, titled_notes(table)) if lines]
-    return "\n\n".join(blocks) + "\n"
-
-
-def _grid(table: Table) -> list[str]:
-    """Header rows and value rows, columns right-aligned, code left-aligned and last."""
-    height = max((column.count(".") + 1 for column in table.columns), default=1)
-    columns = [
-        right_column(column.split("."), height, [show_value(column, row.values[i]) for row in table.rows])
-        for i, column in enumerate(table.columns)
-    ]
-    if shows_device_column(table):
-        columns.append(right_column(["device"], height, [row.device or "" for row in table.rows]))
-    columns.append(right_column(["line"], height, [str(row.line) for row in table.rows]))
-    code = ["code", *[""] * (height - 1), *(clean_code(row.code) for row in table.rows)]
-    return [f"{' '.join(cells)}  {text}".rstrip() for *cells, text in zip(*columns, code)]
 
 
 def right_column(header: Sequence[str], height: int, values: list[str]) -> list[str]:

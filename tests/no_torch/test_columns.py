@@ -15,6 +15,7 @@ from pytorch_memlab_c.data.columns import (
     extra_columns,
     is_bytes,
     require_recorded,
+    short_headings,
     valid_columns,
 )
 
@@ -108,7 +109,7 @@ def test_a_backend_without_statistics_leaves_the_static_list(monkeypatch):
 
 
 def test_bytes_columns():
-    sizes = ["net", "net.first", "allocated", "tensor_bytes.peak", "inactive_split_bytes.all.peak"]
+    sizes = ["net", "net.total", "net.first", "allocated", "tensor_bytes.peak", "inactive_split_bytes.all.peak"]
     counts = ["hits", "runs", "allocations", "allocation.all.peak", "num_ooms", "max_split_size"]
     assert [is_bytes(column) for column in sizes] == [True] * len(sizes)
     assert [is_bytes(column) for column in counts] == [False] * len(counts)
@@ -119,7 +120,9 @@ def test_defaults_by_device():
     assert default_columns(has_cpu=True, has_cuda=False) == DEFAULT_CPU_COLUMNS
     both = default_columns(has_cpu=True, has_cuda=True)
     assert set(both) == {*DEFAULT_COLUMNS, *DEFAULT_CPU_COLUMNS}
-    assert both.index("tensor_bytes.peak") < both.index("net")
+    assert both.index("tensor_bytes.peak") < both.index("net.last")
+    assert short_headings(both) == ("peak", "reserved.peak", "cpu.peak", "net/run", "runs")
+    assert short_headings(DEFAULT_CPU_COLUMNS) == ("peak", "net/run", "runs")
 
 
 def test_a_column_that_was_not_recorded_says_how_to_record_it():

@@ -53,9 +53,9 @@ def test_the_profile_is_printed_once_at_every_end(tmp_path, ending):
     assert error in run.stderr and (error or run.stderr == "")
     assert titles(run.stdout) == ["f", "g"]
     assert run.stdout.startswith("ran\n")
-    calls = "4" if ending == "exception inside" else "3"
-    assert cells(run.stdout, "allocate(size)") == ["4.00K", "7.00K", calls]
-    assert cells(run.stdout, "free(size)") == ["4.00K", "-7.00K", "3"]
+    last = ["0.00B", "4"] if ending == "exception inside" else ["2.00K", "3"]
+    assert cells(run.stdout, "allocate(size)") == ["4.00K", *last]
+    assert cells(run.stdout, "free(size)") == ["4.00K", "-2.00K", "3"]
     assert cells(run.stdout, "return 5") == ["0.00B", "0.00B", "1"]
 
 
@@ -69,7 +69,7 @@ def test_the_profile_is_printed_once_after_ctrl_c(tmp_path, where):
     assert "KeyboardInterrupt" in run.stderr
     assert run.returncode in (-2, 130)
     assert titles(run.stdout) == ["f", "g"] + (["waits"] if where == "inside" else [])
-    assert cells(run.stdout, "allocate(size)") == ["4.00K", "7.00K", "3"]
+    assert cells(run.stdout, "allocate(size)") == ["4.00K", "2.00K", "3"]
     if where == "inside":
         assert cells(run.stdout, "time.sleep(60)") == ["0.00B", "0.00B", "1"]
 
@@ -90,7 +90,7 @@ thread.join()
 """,
         tmp_path,
     )
-    assert cells(run.stdout, "allocate(size)") == ["8.00K", "15.00K", "4"]
+    assert cells(run.stdout, "allocate(size)") == ["8.00K", "8.00K", "4"]
 
 
 def test_a_thread_that_still_runs_at_the_end_does_no_harm(tmp_path):
@@ -164,7 +164,7 @@ def test_a_decorated_function_of_a_module_that_is_reloaded(tmp_path, monkeypatch
 
 
 def test_profile_every_prints_the_figures_of_those_executions(capsys):
-    @profile_every(2, device="cpu")
+    @profile_every(2, device="cpu", columns=["tensor_bytes.peak", "net.last", "net.total", "hits"])
     def f(size):
         allocate(size)
         free(size)
@@ -175,8 +175,8 @@ def test_profile_every_prints_the_figures_of_those_executions(capsys):
         assert f(size) == size
         printed.append(capsys.readouterr().out)
     assert [len(titles(text)) for text in printed] == [0, 1, 0, 1, 0]
-    assert cells(printed[1], "allocate(size)")[1:] == ["5.00K", "2"]
-    assert cells(printed[3], "allocate(size)")[1:] == ["768.00B", "2"]
+    assert cells(printed[1], "allocate(size)")[1:] == ["4.00K", "5.00K", "2"]
+    assert cells(printed[3], "allocate(size)")[1:] == ["256.00B", "768.00B", "2"]
 
 
 def test_profile_every_of_one_is_the_default(capsys):
@@ -216,7 +216,7 @@ def test_profile_every_prints_after_an_exception(capsys):
     printed = capsys.readouterr().out
     assert titles(printed) == [f.__qualname__]
     assert cells(printed, 'raise KeyError("boom")')[-1] == "1"
-    assert cells(printed, "allocate(1024)")[-2:] == ["2.00K", "2"]
+    assert cells(printed, "allocate(1024)")[-2:] == ["1.00K", "2"]
 
 
 def test_profile_every_counts_a_recursion_once(capsys):
@@ -246,7 +246,7 @@ def test_profile_every_prints_after_a_generator_has_finished(capsys):
     assert list(generator) == []
     printed = capsys.readouterr().out
     assert titles(printed) == [g.__qualname__]
-    assert cells(printed, "allocate(256)")[-2:] == ["1.00K", "4"]
+    assert cells(printed, "allocate(256)")[-2:] == ["256.00B", "4"]
 
 
 @pytest.mark.parametrize("end", ["close", "drop", "throw", "raise"])

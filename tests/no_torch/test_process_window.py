@@ -30,6 +30,7 @@ class TestBlock:
             allocate(5000)
             free(5000)
             allocate(10)
+        assert p.allocated_peak_bytes == p.peak_bytes
         assert (p.baseline_bytes, p.peak_bytes, p.delta_bytes) == (before + 1000, before + 6000, 5000)
         assert p.reserved_peak_bytes is None, "the CPU has no caching allocator"
         free(10)

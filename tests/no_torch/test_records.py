@@ -210,7 +210,7 @@ def test_a_line_that_ran_before_the_device_s_first_event_has_0_there():
 def test_all_view_has_a_row_for_each_line_and_device_that_allocated():
     frame = records_of(spill()).to_dataframe(device="all")
     assert frame.loc[("work", FIRST + 1)]["device"].tolist() == ["cuda:0", "cuda:1", "cpu"]
-    assert frame.loc[("work", FIRST + 1)]["net"].tolist() == [K, 7 * K, 9]
+    assert frame.loc[("work", FIRST + 1)]["net.last"].tolist() == [K, 7 * K, 9]
     assert len(frame) == 5 * 3
     assert list(frame.index.get_level_values("line")) == sorted(frame.index.get_level_values("line"))
 

@@ -43,14 +43,12 @@ def test_text_layout():
     assert linear().to_text() == (
         "## work\n"
         "\n"
-        "active_bytes reserved_bytes     net hits line  code\n"
-        "         all            all\n"
-        "        peak           peak\n"
-        "       0.00B          0.00B   0.00B    0    7  def work():\n"
-        "                                       0    8      # comment\n"
-        "      40.00K          2.00M  40.00K    1    9  "
-        "    linear = torch.nn.Linear(100, 100).cuda()\n"
-        "      40.00K          2.00M -40.00K    1   10      del linear\n"
+        "  peak reserved net/run runs line  code\n"
+        "           peak\n"
+        " 0.00B    0.00B   0.00B    0    7  def work():\n"
+        "                           0    8      # comment\n"
+        "40.00K    2.00M  40.00K    1    9      linear = torch.nn.Linear(100, 100).cuda()\n"
+        "40.00K    2.00M -40.00K    1   10      del linear\n"
     )
 
 
@@ -59,12 +57,11 @@ def test_text_layout_on_the_cpu():
         "## work\n"
         "device: cpu (tensor bytes)\n"
         "\n"
-        "tensor_bytes     net hits line  code\n"
-        "        peak\n"
-        "       0.00B   0.00B    0    7  def work():\n"
-        "                        0    8      # comment\n"
-        "      40.00K  40.00K    1    9      linear = torch.nn.Linear(100, 100).cuda()\n"
-        "      40.00K -40.00K    1   10      del linear\n"
+        "  peak net/run runs line  code\n"
+        " 0.00B   0.00B    0    7  def work():\n"
+        "                  0    8      # comment\n"
+        "40.00K  40.00K    1    9      linear = torch.nn.Linear(100, 100).cuda()\n"
+        "40.00K -40.00K    1   10      del linear\n"
     )
 
 
@@ -84,7 +81,7 @@ def test_columns_of_one_two_and_three_parts():
 
 
 def test_the_gpu_is_named_where_it_is_not_the_first():
-    assert linear(CUDA1).to_text().startswith("## work\ndevice: cuda:1\n\nactive_bytes")
+    assert linear(CUDA1).to_text().startswith("## work\ndevice: cuda:1\n\n  peak reserved")
     assert linear(CUDA0).to_text(device="cuda:0") == linear(CUDA0).to_text()
 
 
@@ -113,10 +110,10 @@ def test_all_devices_have_a_table_each():
         "## work  [cpu]",
     ]
     cuda0, cuda1, cpu = text.split("\n\n\n")
-    assert "1.00K          2.00M 1.00K    1    9" in cuda0
-    assert "3.00K          2.00M 3.00K    1    9" in cuda1
-    assert cpu.splitlines()[2].split() == ["tensor_bytes", "net", "hits", "line", "code"]
-    assert "5.00B 5.00B    1    9" in cpu
+    assert "1.00K    2.00M   1.00K    1    9" in cuda0
+    assert "3.00K    2.00M   3.00K    1    9" in cuda1
+    assert cpu.splitlines()[2].split() == ["peak", "net/run", "runs", "line", "code"]
+    assert "5.00B   5.00B    1    9" in cpu
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -232,7 +229,7 @@ def test_no_function_was_added():
 def test_no_source_shows_line_numbers():
     code = code_named("f")
     text = made_up_records([(code, 1, [line(2, 1, CUDA0, stats(K, K))])]).to_text()
-    assert text.splitlines()[-1] == "       1.00K          2.00M 1.00K    1    2"
+    assert text.splitlines()[-1] == "1.00K    2.00M   1.00K    1    2"
 
 
 def test_wide_characters_tabs_and_control_characters_stay_in_their_row():
@@ -310,7 +307,7 @@ class Page(HTMLParser):
 def test_html_has_the_values_of_the_text():
     page = Page(RecordsDisplay(linear())._repr_html_())
     assert page.texts() == [
-        ["active_bytesallpeak", "reserved_bytesallpeak", "net", "hits", "line", "code"],
+        ["peak", "reservedpeak", "net/run", "runs", "line", "code"],
         ["0.00B", "0.00B", "0.00B", "0", "7", "def work():"],
         ["", "", "", "0", "8", "    # comment"],
         ["40.00K", "2.00M", "40.00K", "1", "9", TEXT.split("\n")[2]],

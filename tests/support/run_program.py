@@ -104,6 +104,6 @@ def titles(report: str) -> list[str]:
 
 def cells(report: str, code: str) -> list[str]:
     """The values before the line number in the row of ``code``: `1.00K`, `-3`, ..."""
-    rows = [line for line in report.splitlines() if re.search(rf" \d+  \s*{re.escape(code)}$", line)]
+    rows = [line for line in report.splitlines() if re.search(rf" \d+(?:  |> )\s*{re.escape(code)}$", line)]
     assert len(rows) == 1, f"{len(rows)} rows show {code!r} in:\n{report}"
     return rows[0][: -len(code)].split()[:-1]

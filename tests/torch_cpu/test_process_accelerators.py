@@ -55,6 +55,7 @@ def test_reserved_and_allocated_peaks(tmp_path, kind, name):
         "peak_bytes": 9 * step,
         "delta_bytes": 3 * step,
         "allocated_peak_bytes": 8 * step + 100,
+        "reserved_peak_bytes": 9 * step,
     }
     assert (idle["device"], idle["delta_bytes"], idle["allocated_peak_bytes"]) == (name, 0, 110)
 

@@ -163,6 +163,7 @@ def workloads() -> None:
     peak = measure_peak_memory(lambda: None, device="cuda:0")
     assert_type(peak, PeakMeasurement)
     assert_type(peak["peak_bytes"], int)
+    assert_type(peak["reserved_peak_bytes"], int)
     assert_type(peak["metric"], str)
     assert_type(peak.get("allocated_peak_bytes"), int | None)
     with peak_memory("cpu") as block:
