@@ -9,13 +9,13 @@ from report_samples import whole
 
 from pytorch_memlab_c import LineRecords
 from pytorch_memlab_c.data.keeper_types import KeeperRecords
-from pytorch_memlab_c.render.sections import sections_html, sections_text
+from pytorch_memlab_c.render.sections import sections_html
 
 TITLE = "Who keeps it, when memory ran out"
 
 
 def test_text_has_a_row_for_each_and_no_control_characters():
-    text = sections_text(whole()).partition(f"## {TITLE}\n\n")[2].partition("\n\n")[0]
+    text = whole().to_text().partition(f"## {TITLE}\n\n")[2].partition("\n\n")[0]
     header, first, second = text.splitlines()
     assert header.split() == ["bytes", "device", "kept", "alive", "by"]
     assert first.split(maxsplit=2) == ["9.00M", "cuda:0", "1,490 tensors in Meter.values <- meter"]
@@ -23,11 +23,10 @@ def test_text_has_a_row_for_each_and_no_control_characters():
 
 
 def test_only_the_device_asked_for():
-    assert "Meter.values" not in sections_text(whole(), device="cpu")
-    assert "Meter.values" in sections_text(whole(), device="cuda:0") and "<b>['" not in sections_text(
-        whole(), device="cuda:0"
-    )
-    assert all("Meter.values" in sections_text(whole(), device=view) for view in ("all", "target", None))
+    cpu, cuda = (whole().to_text(device=device) for device in ("cpu", "cuda:0"))
+    assert "Meter.values" not in cpu and "<b>['" in cpu
+    assert "Meter.values" in cuda and "<b>['" not in cuda
+    assert all("Meter.values" in whole().to_text(device=view) for view in ("all", "target", None))
 
 
 @pytest.mark.parametrize("page", [False, True])
