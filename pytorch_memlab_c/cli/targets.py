@@ -13,6 +13,7 @@ from ..line_profiler.callables import COMPILED
 from .code_tree import Imports, functions_in, names_in
 from .members import functions_of_module, is_compiled, look_up
 from .names import can_be_imported, checked_name, did_you_mean, is_in, similar_modules
+from .own_code import OwnCode
 from .usage import UsageError
 
 MAIN = "__main__"
@@ -47,6 +48,8 @@ class Targets:
         self._profiler = profiler
         self._functions = [Function(checked_name(text, "-f")) for text in dict.fromkeys(functions)]
         named = packages or ([] if functions else [MAIN])
+        self._nothing_named = not packages and not functions
+        self._own: OwnCode | None = None
         self._modules_found = {checked_name(text, "-p"): 0 for text in named}
         self._with_functions: set[str] = set()
         self._main_names = {MAIN}
@@ -60,6 +63,10 @@ class Targets:
         return bool(self._functions) and not self._modules_found
 
     # ---- before the program runs ----
+
+    def take_own_code(self, own: OwnCode | None) -> None:
+        """Where nothing was named, all of the program's own code is meant."""
+        self._own = own if self._nothing_named else None
 
     def start(self) -> None:
         """From now on, modules are looked at as they are imported; those that are there already at once."""
@@ -105,7 +112,8 @@ class Targets:
     def _is_wanted(self, module: str) -> bool:
         root = module.partition(".")[0]
         in_package = any(is_in(module, package) for package in self._modules_found)
-        return in_package or any(name.partition(".")[0] == root for f in self._functions for name in f.names)
+        own = self._own is not None and self._own.may_have(module)
+        return own or in_package or any(name.partition(".")[0] == root for f in self._functions for name in f.names)
 
     def _code_seen(self, module: str, code: CodeType) -> None:
         try:
@@ -132,14 +140,18 @@ class Targets:
         named = {code for function in self._functions for code in function.codes}
         all_of_it = self._count_module(module, len(tree))
         for qualname, code in tree:
-            if all_of_it or id(code) in named:
+            if all_of_it or id(code) in named or self._is_own(code):
                 self._profiler.add_code(code, qualname, shown_module)
 
     def _add_members(self, module: ModuleType) -> None:
         functions = list(functions_of_module(module))
-        if self._count_module(module.__name__, len(functions)):
-            for function in functions:
+        all_of_it = self._count_module(module.__name__, len(functions))
+        for function in functions:
+            if all_of_it or self._is_own(function.__code__):
                 self._profiler.add_function(function)
+
+    def _is_own(self, code: CodeType) -> bool:
+        return self._own is not None and self._own.has(code.co_filename)
 
     def _count_module(self, module: str, functions: int) -> bool:
         found = [package for package in self._modules_found if is_in(module, package)]
