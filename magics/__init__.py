@@ -1,4 +1,4 @@
-"""`%mlrun` and `%%mlrun`, loaded by `%load_ext pytorch_memlab_c`. IPython is imported only then."""
+"""`%mlrun`, `%%mlrun` and `%mlkeepers`, loaded by `%load_ext pytorch_memlab_c`. IPython is imported only then."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 def load_ipython_extension(shell: Any) -> None:
     """Give `shell` the magics, their completions, and what their calls need in the text of cells."""
     from . import calls, completion
+    from .mlkeepers import MlkeepersMagics
     from .mlrun import MlrunMagics
 
-    shell.register_magics(MlrunMagics)
+    shell.register_magics(MlrunMagics, MlkeepersMagics)
     completion.install(shell)
     calls.install(shell)
 
@@ -21,7 +22,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
     calls.remove(shell)
     completion.remove(shell)
-    ours = shell.magics_manager.registry.pop("MlrunMagics", None)
-    for magics in shell.magics_manager.magics.values():
-        if ours is not None and getattr(magics.get("mlrun"), "__self__", None) is ours:
-            del magics["mlrun"]
+    for name in ("mlrun", "mlkeepers"):
+        ours = shell.magics_manager.registry.pop(f"{name.capitalize()}Magics", None)
+        for magics in shell.magics_manager.magics.values():
+            if ours is not None and getattr(magics.get(name), "__self__", None) is ours:
+                del magics[name]

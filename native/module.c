@@ -3,6 +3,7 @@
 #include "cpython/state.h"
 #include "devices.h"
 #include "fork.h"
+#include "live/chains.h"
 #include "live/storage_type.h"
 #include "live/storage_walk.h"
 #include "live/storages.h"
@@ -83,6 +84,8 @@ static PyMethodDef methods[] = {
     {"sum_storages", pml_storages_sum, METH_O, "The StorageSums of a list of storages."},
     {"largest_first", pml_storages_largest_first, METH_VARARGS,
      "largest_first(storages, rows) -> (storages, tensors of those that can have no row)."},
+    {"find_chains", pml_chains_find, METH_VARARGS,
+     "find_chains(targets, groups, ours, later, most, limit) -> Chains: what holds the targets, from roots on."},
     {"after_fork_child", pml_fork_after_in_child, METH_NOARGS, "Tracing off, in the child of a fork."},
     {NULL, NULL, 0, NULL},
 };
@@ -96,8 +99,9 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 static int add_other_types(PyObject *module)
 {
     int (*const add[])(PyObject *) = {
-        pml_growth_figures_add_types, pml_snapshot_add_types, pml_saved_figures_add_types, pml_holders_type_add_types,
-        pml_peak_window_add_types,    pml_devices_add_types,  pml_storages_add_types,      pml_snapshot_data_add_types,
+        pml_growth_figures_add_types, pml_snapshot_add_types,      pml_saved_figures_add_types,
+        pml_holders_type_add_types,   pml_peak_window_add_types,   pml_devices_add_types,
+        pml_storages_add_types,       pml_snapshot_data_add_types, pml_chains_add_types,
     };
     for (size_t i = 0; i < sizeof add / sizeof *add; i++)
         if (add[i](module) < 0)
@@ -117,7 +121,7 @@ static int execute(PyObject *module)
         add_type(module, &pml_holders_type_spec, &state->holders_type) < 0 ||
         add_type(module, &pml_storage_type_spec, &state->storage_type) < 0)
         return -1;
-    if (add_other_types(module) < 0 || pml_state_begin(module) < 0)
+    if (add_other_types(module) < 0 || pml_state_begin(module) < 0 || pml_monitoring_tool_begin(module) < 0)
         return -1;
     pml_fork_register();
     return PyModule_AddIntConstant(module, "MAX_DEVICES", PML_MAX_DEVICES);

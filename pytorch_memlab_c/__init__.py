@@ -3,6 +3,7 @@
 PYTEST_DONT_REWRITE: where it is imported before pytest, pytest must not warn that it comes too late.
 """
 
+from .chains import keepers
 from .courtesy import Courtesy, YieldedMemory
 from .data.version import __version__ as __version__
 from .engine.target_device import set_target_gpu
@@ -21,6 +22,7 @@ __all__ = [
     "MetricResult",
     "YieldedMemory",
     "clear_global_line_profiler",
+    "keepers",
     "load_ipython_extension",
     "measure_peak_memory",
     "measure_peak_rss",

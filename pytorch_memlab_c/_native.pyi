@@ -154,6 +154,18 @@ class StorageSums(NamedTuple):
     block_bytes: int
     without_block_bytes: int
 
+class Chains(NamedTuple):
+    """The objects that hold others, as a tree.
+
+    `objects`: each behind what holds it. `parents`: the index of that, or -1 - n for a root of group n. `holders`: for
+    each target the indices of what holds it, or of itself as a root. `walked`: objects looked at.
+    """
+
+    objects: list[Any]
+    parents: list[int]
+    holders: list[list[int]]
+    walked: int
+
 class Hook: ...
 class Entry: ...
 
@@ -261,6 +273,9 @@ def count_once(storages: list[Storage]) -> None: ...
 def set_cpu_blocks(storages: list[Storage]) -> None: ...
 def sum_storages(storages: list[Storage]) -> StorageSums: ...
 def largest_first(storages: list[Storage], rows: int) -> tuple[list[Storage], list[Any]]: ...
+def find_chains(
+    targets: list[Any], groups: tuple[list[Any], ...], ours: list[Any], later: list[Any], most: int, limit: int
+) -> Chains: ...
 
 class SnapshotColumn:
     def __len__(self) -> int: ...

@@ -24,6 +24,8 @@ static PyObject *from_tuple(const struct pml_named_tuple *kind, PyObject *values
     PyObject *named = PyStructSequence_New(kind->type);
     for (Py_ssize_t i = 0; named && i < count; i++)
         PyStructSequence_SetItem(named, i, Py_NewRef(PyTuple_GET_ITEM(values, i)));
+    if (named && PyObject_IS_GC(named) && !PyObject_GC_IsTracked(named))
+        PyObject_GC_Track(named); /* Python leaves it out, as if there were only numbers in it: cycles would stay */
     return named;
 }
 

@@ -34,6 +34,8 @@ int pml_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->statistics.columns);
     Py_VISIT(state->monitoring.module);
     Py_VISIT(state->monitoring.disable);
+    for (int i = 0; i < PML_MONITORING_FUNCTIONS; i++)
+        Py_VISIT(state->monitoring.function[i]);
     return 0;
 }
 
@@ -57,5 +59,10 @@ int pml_state_clear(PyObject *module)
     state->monitoring.refused = true;
     Py_CLEAR(state->monitoring.module);
     Py_CLEAR(state->monitoring.disable);
+    Py_CLEAR(state->monitoring.name);
+    Py_CLEAR(state->monitoring.registered);
+    for (int i = 0; i < PML_MONITORING_FUNCTIONS; i++)
+        Py_CLEAR(state->monitoring.function[i]);
+    state->monitoring.tool = 0;
     return 0;
 }

@@ -25,16 +25,29 @@ struct pml_statistics {
     uint64_t invalidations; /* and touches */
 };
 
+enum pml_monitoring_function {
+    PML_GET_TOOL,
+    PML_USE_TOOL_ID,
+    PML_SET_EVENTS,
+    PML_SET_LOCAL_EVENTS,
+    PML_FREE_TOOL_ID,
+    PML_REGISTER_CALLBACK,
+    PML_MONITORING_FUNCTIONS,
+};
+
 /* Our tool of sys.monitoring (trace/monitoring_tool.h). */
 struct pml_monitoring {
-    PyObject *module;  /* sys.monitoring, once it was needed */
-    PyObject *disable; /* sys.monitoring.DISABLE */
-    PyObject *owner;   /* borrowed: this extension module */
-    int tool;          /* our tool id; 0: none */
-    int watched;       /* code objects with events */
-    long events[2];    /* for all code; of the watched code objects */
-    bool refused;      /* the trace function is used instead, */
-    bool crowded;      /* for no tool id was free */
+    PyObject *function[PML_MONITORING_FUNCTIONS];
+    PyObject *name;       /* our tool's */
+    PyObject *registered; /* list: the numbers of events that have callbacks */
+    PyObject *module;     /* sys.monitoring; NULL where it is not used */
+    PyObject *disable;    /* sys.monitoring.DISABLE */
+    PyObject *owner;      /* borrowed: this extension module */
+    int tool;             /* our tool id; 0: none */
+    int watched;          /* code objects with events */
+    long events[2];       /* for all code; of the watched code objects */
+    bool refused;         /* the trace function is used instead, */
+    bool crowded;         /* for no tool id was free */
 };
 
 struct pml_state {

@@ -29,7 +29,18 @@ static _Atomic bool unwatched;
 static _Thread_local bool ending;    /* from a function's return on this thread to its next event */
 static _Atomic uint64_t watches = 1; /* how often functions came to be watched; needs the GIL to change */
 
-bool (*pml_ledger_is_ending)(void);
+static bool (*_Atomic ask_if_ending)(void);
+
+void pml_ledger_ask_if_ending(bool (*ask)(void))
+{
+    atomic_store_explicit(&ask_if_ending, ask, memory_order_relaxed);
+}
+
+static bool still_ending(void)
+{
+    bool (*ask)(void) = ending ? atomic_load_explicit(&ask_if_ending, memory_order_relaxed) : NULL;
+    return ending = ending && (!ask || ask());
+}
 
 bool pml_ledger_idle(void)
 {
@@ -67,7 +78,7 @@ static inline void free_bytes(struct pml_owner_bytes *owner_bytes, int64_t size)
     pml_numbers_add_unshared(&owner_bytes->live, -size);
     if (atomic_load_explicit(&unwatched, memory_order_relaxed))
         free_unwatched(owner_bytes, size);
-    else if (ending && (ending = !pml_ledger_is_ending || pml_ledger_is_ending()))
+    else if (still_ending())
         pml_numbers_add_unshared(&owner_bytes->ended, size);
 }
 

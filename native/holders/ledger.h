@@ -40,8 +40,8 @@ enum pml_phase {
     PML_ENDING,    /* from a function's return to the next event of its thread: its variables go */
     PML_UNWATCHED, /* no thread has a hook */
 };
-/* Whether the calling thread's PML_ENDING goes on, where no event ends it; NULL: it does. Called with locks held. */
-extern bool (*pml_ledger_is_ending)(void);
+/* Asked whether the calling thread's PML_ENDING goes on, where no event ends it. Called with locks held. */
+void pml_ledger_ask_if_ending(bool (*ask)(void));
 /* What the calling thread does from now on, or all of them. Needs the GIL. */
 void pml_ledger_set_phase(enum pml_phase now);
 

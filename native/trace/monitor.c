@@ -5,6 +5,8 @@
  */
 #include "trace/monitor.h"
 
+#include <limits.h>
+
 #include "holders/ledger.h"
 #include "lines/codes.h"
 #include "lines/recorders.h"
@@ -28,54 +30,99 @@ static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code
     return &hook->stack;
 }
 
-/* ---- the end of a frame: its variables go, until the frame that called it goes on, of which there is no event ---- */
+/* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
+ */
 
 static _Thread_local struct {
-    const PyFrameObject *frame; /* only compared */
+    const PyFrameObject *frame; /* only compared, as is */
+    const PyCodeObject *code;   /* since another frame may come to be where this one was */
     int offset;
 } caller;
+
+static const PyCodeObject *code_of(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame holds it */
+    return code;
+}
 
 static void remember_caller(PyFrameObject *frame)
 {
     PyFrameObject *back = PyFrame_GetBack(frame);
     caller.frame = back;
+    caller.code = back ? code_of(back) : NULL;
     caller.offset = back ? pml_compat_offset(back) : 0;
     Py_XDECREF(back);
 }
 
-static bool is_ending(void)
+static bool is_at_caller(PyFrameObject *frame)
 {
-    if (!PyGILState_Check())
-        return false;
-    PyFrameObject *now = PyEval_GetFrame();
-    return now == caller.frame && (!now || pml_compat_offset(now) == caller.offset);
+    if (frame != caller.frame || !frame)
+        return frame == caller.frame;
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    int offset = pml_compat_offset(frame);
+    bool same = code == caller.code &&
+                (offset == caller.offset || PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset));
+    Py_DECREF(code);
+    return same;
 }
 
-/* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends ---- */
+static bool is_ending(void)
+{
+    return PyGILState_Check() && is_at_caller(PyEval_GetFrame());
+}
+
+/* ---- callbacks: (code, offset, ...); LINE has the line in place of the offset, JUMP both ends. A program can get hold
+ * of them (`register_callback` returns the last one), and call them with anything. ---- */
+
+static bool is_event(PyObject *const *args, Py_ssize_t count, Py_ssize_t least)
+{
+    return count >= least && PyCode_Check(args[0]);
+}
+
+/* 0 for what is no such number. */
+static int number_of(PyObject *object)
+{
+    int overflow = 0;
+    long number = PyLong_Check(object) ? PyLong_AsLongAndOverflow(object, &overflow) : 0;
+    return overflow || number < 0 || number > INT_MAX ? 0 : (int)number;
+}
+
+/* NULL if no memory is left for the frame's object. */
+static PyFrameObject *running_frame(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (!frame)
+        pml_recorders_fail();
+    return frame;
+}
 
 static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack && (state->enabled || pml_hook_of_thread(state)->depth > 0)) /* else a call around the decorator */
-        pml_frame_events_call(state, stack, PyEval_GetFrame());
+    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
+    bool counts = stack && (state->enabled || pml_hook_of_thread(state)->depth > 0); /* else around the decorator */
+    PyFrameObject *frame = counts ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_call(state, stack, frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_frame_stack *stack = stack_for(pml_state_of(module), args[0]);
-    if (stack)
-        pml_frame_events_exception(stack, PyEval_GetFrame());
+    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(pml_state_of(module), args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_exception(stack, frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack) {
-        PyFrameObject *frame = PyEval_GetFrame();
+    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(state, args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame) {
         pml_frame_events_return(state, stack, frame);
         remember_caller(frame);
     }
@@ -85,9 +132,10 @@ static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t c
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack)
-        pml_frame_events_line(state, stack, PyEval_GetFrame(), (int)PyLong_AsLong(args[1]));
+    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_line(state, stack, frame, number_of(args[1]));
     Py_RETURN_NONE;
 }
 
@@ -95,14 +143,17 @@ static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t cou
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct pml_state *state = pml_state_of(module);
+    if (!is_event(args, count, 3))
+        Py_RETURN_NONE;
     PyCodeObject *code = (PyCodeObject *)args[0];
-    int from = (int)PyLong_AsLong(args[1]), to = (int)PyLong_AsLong(args[2]);
+    int from = number_of(args[1]), to = number_of(args[2]);
     int line = PyCode_Addr2Line(code, to);
     if (to >= from || line != PyCode_Addr2Line(code, from))
         return Py_NewRef(state->monitoring.disable);
     struct pml_frame_stack *stack = stack_for(state, args[0]);
-    if (stack)
-        pml_frame_events_line(state, stack, PyEval_GetFrame(), line);
+    PyFrameObject *frame = stack ? running_frame() : NULL;
+    if (frame)
+        pml_frame_events_line(state, stack, frame, line);
     Py_RETURN_NONE;
 }
 
@@ -126,7 +177,7 @@ static struct pml_monitoring_callback callbacks[] = {
 
 static bool watch(struct pml_state *state, struct pml_code *known, PyObject *code)
 {
-    pml_ledger_is_ending = is_ending;
+    pml_ledger_ask_if_ending(is_ending);
     known->watched = pml_monitoring_tool_watch(state, code, callbacks, (int)(sizeof callbacks / sizeof *callbacks));
     return known->watched;
 }

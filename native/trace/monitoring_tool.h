@@ -14,6 +14,8 @@ struct pml_monitoring_callback {
     PyMethodDef function;
 };
 
+/* As the extension module is made. -1 with an exception set. */
+int pml_monitoring_tool_begin(PyObject *owner);
 /* Whether events come from sys.monitoring, or will once a code object is watched. */
 bool pml_monitoring_tool_is_used(struct pml_state *state);
 /* Give a code object events; the first one gets the tool. False, with or without an exception set, if that failed. */
@@ -21,6 +23,9 @@ bool pml_monitoring_tool_watch(struct pml_state *state, PyObject *code, struct p
                                int count);
 /* Take them away; the last one gives the tool back. */
 bool pml_monitoring_tool_unwatch(struct pml_state *state, PyObject *code);
+
+/* Whether somebody gave our id to another tool: events no longer come, and the id is left alone. */
+bool pml_monitoring_tool_displaced(struct pml_state *state);
 
 /* A function of the module. */
 PyObject *pml_monitoring_tool_engine(PyObject *module, PyObject *unused);

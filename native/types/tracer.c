@@ -15,6 +15,7 @@
 #include "saved/saved_tables.h"
 #include "trace/hook.h"
 #include "trace/monitor.h"
+#include "trace/monitoring_tool.h"
 #include "trace/statistics.h"
 #include "types/growth_figures.h"
 #include "types/saved_figures.h"
@@ -198,6 +199,7 @@ static void stop(PmlTracer *tracer)
         tracer->recorder.interrupted |= pml_hook_displaced(hook);
         pml_segment_flush(&hook->stack, &tracer->recorder);
     }
+    tracer->recorder.interrupted |= pml_monitoring_tool_displaced(tracer->state);
     tracer->recorder.unseen |= pml_allocator_events_displaced();
     read_ends(tracer);
     record(tracer, false);
@@ -388,11 +390,14 @@ static void tracer_dealloc(PyObject *self)
 
 static PyObject *get_flag(PyObject *self, void *which)
 {
-    const struct pml_recorder *recorder = &((PmlTracer *)self)->recorder;
+    const PmlTracer *tracer = (PmlTracer *)self;
+    const struct pml_recorder *recorder = &tracer->recorder;
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(recorder->recording);
     case 1: return PyBool_FromLong(recorder->failed);
-    case 2: return PyBool_FromLong(recorder->interrupted);
+    case 2:
+        return PyBool_FromLong(recorder->interrupted ||
+                               (recorder->recording && pml_monitoring_tool_displaced(tracer->state)));
     default: return PyBool_FromLong(recorder->unseen || (recorder->recording && pml_allocator_events_displaced()));
     }
 }

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from .. import simulate
 from ..data import advice
+from ..data.keeper_types import KeeperRecords
 from ..line_profiler import LineProfiler
 from ..line_profiler.records import LineRecords
 from .code_tree import Imports
 from .devices import check_device
 from .endings import Outcome, at_the_end, end_process, outcome_of
 from .facts import Run
+from .keeping import of_growing_lines, when_memory_ran_out
 from .outputs import Printing, checked_paths, misplaced_output, of_this_rank, tell, write_records
 from .own_code import own_code
 from .program import Program, Script, find_program, hide_our_frames
@@ -75,6 +77,7 @@ def _run(program: Program, session: Session) -> None:
         raise
     except BaseException as error:
         session.outcome = outcome_of(error)
+        session.keepers = when_memory_ran_out(error)
         hide_our_frames(error)
         raise
 
@@ -99,6 +102,7 @@ class Session:
     """One profiled run, from its start to its report."""
 
     outcome: Outcome = "success"
+    keepers = KeeperRecords()
 
     def __init__(
         self,
@@ -175,7 +179,8 @@ class Session:
         if others:
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
             notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
-        return dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes), run=self._facts.info())
+        records = dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes), run=self._facts.info())
+        return dataclasses.replace(records, keepers=self.keepers if self.keepers.when else of_growing_lines(records))
 
 
 def _as_typed(path: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from .device_names import TARGET, parse_view, slot_name
 from .growth import History
 from .holder_types import HolderRecords
+from .keeper_types import KeeperRecords
 from .record_types import FunctionRecord, LineRecord, Stats, merge_entry
 from .rising import Stretch
 from .run_info import RunInfo
@@ -41,6 +42,8 @@ class Records:
     saved: bool = False
     #: Whether calls were seen on every thread, also on those that ran before.
     all_threads: bool = True
+    #: What kept the largest tensors alive, when memory ran out or at the end.
+    keepers: KeeperRecords = KeeperRecords()
     #: What was run, where the command line did.
     run: RunInfo | None = None
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import holder_types, run_info
+from . import holder_types, keeper_types, run_info
 from .declared_types import require_declared, shortened
 from .growth import History
 from .record_types import FunctionRecord, LineRecord, Stats
@@ -44,6 +44,7 @@ def dumps(records: Records) -> str:
         "growth_fields": {"history": list(History._fields), "stretch": list(Stretch._fields)},
         "functions": [_function_to_json(function) for function in records.functions],
         "holders": holder_types.to_json(records.holders),
+        "keepers": keeper_types.to_json(records.keepers),
         "run": run_info.to_json(records.run),
     }
     return json.dumps(document, separators=(",", ":")) + "\n"
@@ -113,6 +114,7 @@ def _fields_from_json(document: dict[str, Any]) -> dict[str, Any]:
         "holders": holder_types.from_json(document.get("holders")),
         "saved": bool(document.get("saved", False)),
         "all_threads": bool(document.get("all_threads", True)),
+        "keepers": keeper_types.from_json(document.get("keepers")),
         "run": run_info.from_json(document.get("run")),
     }
 

@@ -182,7 +182,8 @@ class LineProfiler(_native.Switch):
             saved=self._tracer.saved() if self._saved else None,
         )
         notes = (*records.notes, *uncounted(records.functions))
-        records = dataclasses.replace(records, notes=notes, all_threads=self._sees_all_threads)
+        seen = self._sees_all_threads or _native.engine() == "monitoring"
+        records = dataclasses.replace(records, notes=notes, all_threads=seen)
         return with_modules(records, following.torch_module())
 
     def display(self, func: Any = None, columns: Columns = None) -> RecordsDisplay:
@@ -226,6 +227,8 @@ class LineProfiler(_native.Switch):
         notes = []
         if self._tracer.interrupted:
             notes.append("interrupted: another tracer (a debugger?) took the profiler's place; figures are incomplete")
+        if _native.engine() == "settrace: no tool id":
+            notes.append(_NO_TOOL)
         if self._tracer.unseen:
             notes.append(following.UNSEEN)
         if self._tracer.failed:
@@ -235,6 +238,12 @@ class LineProfiler(_native.Switch):
         if view in ("cpu", "all") and not following.cpu_is_followed():
             notes.append("CPU tensors cannot be measured on this platform: their allocations are not visible here")
         return [*notes, *self._source_notes.values(), *_device_notes(self._device), *_simulated_note(view)]
+
+
+_NO_TOOL = (
+    "other tools hold the ids 3 and 4 of sys.monitoring: the trace function is used, which costs more, and threads "
+    "that PyTorch starts are not seen"
+)
 
 
 def _simulated_note(view: str | None) -> list[str]:

@@ -21,6 +21,11 @@ def where_memory_ran_out() -> Holder | None:
     return None
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the error, or one that led to it, says that memory ran out."""
+    return any(map(_is_out_of_memory, _chain(error)))
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """The error and those that led to it."""
     seen: set[int] = set()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..render.text import clean, clean_code, readable_size
 from .html import render_memory
 from .rows import Row, Section
-from .text import breakdown, folded_line, shown_size, totals
+from .text import KEEPERS, breakdown, folded_line, keeper_lines, shown_size, totals
 
 NO_TENSORS = "no tensor is alive"
 _LENGTH = 79
@@ -31,7 +31,7 @@ class ReportDisplay:
             lines += ["-" * length, f"Storage on {section.device}"]
             lines += [_line(width, self.label(row), shown_size(row), readable_size(row.nbytes)) for row in section.rows]
             lines += [_line(width, text, "", size) for text, size in folded_line(section)]
-            lines += ["-" * length, *totals(section), *map(str, breakdown(section)), "-" * length]
+            lines += ["-" * length, *totals(section), *map(str, breakdown(section)), *_keepers(section), "-" * length]
         return "\n".join([*lines, *(f"note: {clean(note)}" for note in self.notes)]) + "\n"
 
     __repr__ = __str__
@@ -43,6 +43,11 @@ class ReportDisplay:
 
     def _repr_html_(self) -> str:
         return render_memory(self.sections, self.notes, self.label)
+
+
+def _keepers(section: Section) -> list[str]:
+    lines = keeper_lines(section)
+    return ["", KEEPERS, *(f"{size:>{_USED}s}  {text}" for size, text in lines)] if lines else []
 
 
 def _line(width: int, name: str, size: str, used: str) -> str:

@@ -11,11 +11,12 @@ import builtins
 import inspect
 import sys
 from collections.abc import Iterator
-from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from .. import _native
-from .insides import Step, names_in
+from ..chains.insides import Step, names_in
+from ..chains.variables import function_of, locals_of, namespace_of, root_of, running_frames, suspended_frames
 
 #: Steps from a variable: `self.cache['k']` has two.
 _MOST_STEPS = 3
@@ -23,10 +24,8 @@ _MOST_STEPS = 3
 _MOST_OBJECTS, _MOST_OF_ONE = 200_000, 10_000
 
 _PACKAGE = __name__.partition(".")[0]
-_OURS = (_PACKAGE, "contextlib", "functools")
 _NOT_SEARCHED = {*sys.stdlib_module_names, "torch", "numpy", "IPython", _PACKAGE} - {"__main__"}
 _TRACEBACK = BaseException.__dict__["__traceback__"].__get__
-_SUSPENDED = {GeneratorType: "gi_frame", CoroutineType: "cr_frame", AsyncGeneratorType: "ag_frame"}
 
 
 def names_of(torch: Any, wanted: set[int]) -> dict[int, str]:
@@ -74,73 +73,22 @@ class _Search:
 
 
 def _variables() -> Iterator[Step]:
-    frames = list(_running_frames())
+    frames = list(running_frames())
     for i, frame in enumerate(frames):
-        yield from _locals(frame, "" if i == 0 else f"{_function(frame.f_code)}(): ")
+        yield from locals_of(frame, "" if i == 0 else f"{function_of(frame.f_code)}(): ")
     yield from _globals()
-    for frame in _suspended_frames({id(frame) for frame in frames}):
-        yield from _locals(frame, f"{_function(frame.f_code)}(): ")
+    for frame in suspended_frames({id(frame) for frame in frames}):
+        yield from locals_of(frame, f"{function_of(frame.f_code)}(): ")
     yield from _tracebacks({id(frame) for frame in frames})
-
-
-def _running_frames() -> Iterator[FrameType]:
-    """Of functions, those of this thread first, innermost first. Where a module runs, its variables are its globals."""
-    own = sys._getframe()
-    others = [frame for frame in sys._current_frames().values() if frame is not own]
-    for start in [own, *others]:
-        frame: FrameType | None = start
-        while frame is not None:
-            if frame.f_code.co_flags & inspect.CO_OPTIMIZED and _root(frame.f_globals.get("__name__")) not in _OURS:
-                yield frame
-            frame = frame.f_back
-
-
-def _suspended_frames(running: set[int]) -> list[FrameType]:
-    """Of generators and coroutines. Ours, which run now, are left out: holding themselves they would be kept."""
-    found = [getattr(one, attribute) for kind, attribute in _SUSPENDED.items() for one in _native.walk_instances(kind)]
-    alive = [frame for frame in found if frame is not None and id(frame) not in running]
-    return [frame for frame in alive if _root(frame.f_globals.get("__name__")) not in _OURS]
-
-
-def _root(module: object) -> str:
-    return module.partition(".")[0] if type(module) is str else ""
-
-
-def _function(code: CodeType) -> str:
-    name: str = getattr(code, "co_qualname", code.co_name)
-    return name
-
-
-def _locals(frame: FrameType, prefix: str) -> list[Step]:
-    """The local variables.
-
-    Before Python 3.13 a frame keeps the dict that it shows them in, and so what is in there: it is emptied again,
-    unless the program has that dict, too.
-    """
-    shown: Any = frame.f_locals
-    found = [(prefix + name, value) for name, value in shown.items()]
-    if (
-        type(shown) is dict
-        and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-        and sys.getrefcount(shown) <= _REFERENCES_TO_SHOWN
-    ):
-        code = frame.f_code
-        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
-            shown.pop(name, None)
-    return found
-
-
-#: The frame's, the variable's, and the one of the call.
-_REFERENCES_TO_SHOWN = 3
 
 
 def _globals() -> Iterator[Step]:
     main = sys.modules.get("__main__")
-    others = [(name, module) for name, module in list(sys.modules.items()) if _root(name) not in _NOT_SEARCHED]
+    others = [(name, module) for name, module in list(sys.modules.items()) if root_of(name) not in _NOT_SEARCHED]
     for name, module in [("__main__", main), *others]:
         if isinstance(module, ModuleType) and (name == "__main__" or module is not main):
             prefix = "" if name == "__main__" else f"{name}."
-            namespace = object.__getattribute__(module, "__dict__")
+            namespace = namespace_of(module)
             yield from ((prefix + key, value) for key, value in list(namespace.items()) if key != "__builtins__")
     yield from ((f"builtins.{key}", value) for key, value in list(vars(builtins).items()) if key.startswith("_"))
 
@@ -153,7 +101,7 @@ def _tracebacks(running: set[int]) -> Iterator[Step]:
             frame = traceback.tb_frame
             if id(frame) not in running and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
                 running.add(id(frame))
-                yield from _locals(
+                yield from locals_of(
                     frame, f"held by the traceback of {type.__dict__['__name__'].__get__(type(error))}: "
                 )
             traceback = traceback.tb_next

@@ -31,6 +31,8 @@ def _memory_section(section: Section, label: Label) -> dict[str, object]:
             {"label": step.label, "text": readable_size(step.nbytes), "title": f"{step.nbytes:,} bytes"}
             for step in text.breakdown(section)
         ],
+        "keepers_title": text.KEEPERS,
+        "keepers": text.keeper_lines(section),
     }
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..chains.keepers import census_of_now
 from ..data.device_names import DeviceLike
 from ..engine import following
 from ..render.showing import show
-from ..tensors.census import Census
-from ..tensors.reading import quietly
 from . import frames, names, rows
 from .display import ReportDisplay
+from .keepers import keepers_in
 from .levels import measure_levels
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class MemReporter:
         device: DeviceLike | None = None,
         model: Any = None,
         max_rows: int | None = MAX_ROWS,
+        holders: bool = False,
     ) -> None:
         """Print the tensors by device, the largest first; in a notebook, show them as HTML.
 
@@ -73,11 +75,13 @@ class MemReporter:
             model: only what belongs to this module: parameters, buffers, their gradients and optimizer states, and what
                 shares their storages. The breakdown stays that of the whole device.
             max_rows: rows a device; the smallest are put together in one line. None shows all.
+            holders: also name what keeps the largest storages alive, as `keepers` does. Those in one list or dict are
+                one row, and so are the parameters of one model.
 
         Raises:
             TypeError, ValueError: `device`, `model` or `max_rows` is none.
         """
-        show(self._display(verbose, device, model, max_rows))
+        show(self._display(verbose, device, model, max_rows, holders))
 
     def snapshot(self) -> pandas.DataFrame:
         """All live tensors as a DataFrame, one row a tensor, for analysis and `diff`.
@@ -111,7 +115,9 @@ class MemReporter:
         """
         return frames.compare(before, after)
 
-    def _display(self, verbose: bool, device: Any, model: Any, max_rows: int | None) -> ReportDisplay:
+    def _display(
+        self, verbose: bool, device: Any, model: Any, max_rows: int | None, holders: bool = False
+    ) -> ReportDisplay:
         if max_rows is not None and (not isinstance(max_rows, int) or max_rows < 0):
             raise ValueError(f"max_rows must be a number of rows, or None for all, not {max_rows!r}")
         if model is not None:
@@ -119,7 +125,9 @@ class MemReporter:
         with self._found(model) as found:
             if found is None:
                 return ReportDisplay([], ["PyTorch is not imported"], verbose)
-            shown = rows.sections(found, _wanted_device(found.torch, device), max_rows)
+            wanted = _wanted_device(found.torch, device)
+            kept = keepers_in(found, wanted) if holders else {}
+            shown = [replace(one, keepers=kept.get(one.device)) for one in rows.sections(found, wanted, max_rows)]
             return ReportDisplay(shown, _notes(found), verbose)
 
     @contextmanager
@@ -134,23 +142,9 @@ class MemReporter:
             gc.collect()
         named = self._names.now(torch, model)
         scope = None if model is None else {id(tensor) for _, tensor in names.tensors_of_model(model)}
-        with _no_collection(), quietly(torch):
-            census = Census(torch)
-            census.take()
+        with census_of_now(torch) as census:
             levels = measure_levels(torch, census)
             yield rows.RowSource(torch, census, named, levels, scope)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A collection in the middle would run the program's code, and change what is counted."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _wanted_device(torch: Any, device: Any) -> str | None:

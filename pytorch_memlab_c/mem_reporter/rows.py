@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._native import Storage
+from ..chains.groups import Keepers
 from ..data.device_names import device_order
 from ..tensors.census import Census
 from ..tensors.reading import numel_of, shape_of
@@ -40,7 +41,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """One device: its rows, the largest first, and what is left out of them. ``folded``: (rows, bytes)."""
+    """One device: its rows, the largest first, and what is left out of them. ``folded``: (rows, bytes).
+
+    ``keepers``: what keeps the largest storages alive, if that is asked for.
+    """
 
     device: str
     rows: list[Row]
@@ -48,6 +52,7 @@ class Section:
     elements: int
     used: int
     level: Level | None
+    keepers: Keepers | None = None
 
 
 @dataclass
@@ -115,7 +120,7 @@ def sections(found: RowSource, device: str | None, max_rows: int | None) -> list
 
     Only those of ``device``, if it is given ("cuda" is all CUDA devices).
     """
-    by_device = {name: _in_scope(found, storages) for name, storages in found.census.by_device().items()}
+    by_device = {name: in_scope(found, storages) for name, storages in found.census.by_device().items()}
     loose: dict[str, list[Any]] = {}
     for tensor in found.census.without_storage:
         if found.in_scope(id(tensor)):
@@ -128,7 +133,8 @@ def sections(found: RowSource, device: str | None, max_rows: int | None) -> list
     ]
 
 
-def _in_scope(found: RowSource, storages: list[Storage]) -> list[Storage]:
+def in_scope(found: RowSource, storages: list[Storage]) -> list[Storage]:
+    """Those of the module asked for; all if none is."""
     if found.scope is None:
         return storages
     return [storage for storage in storages if any(found.in_scope(id(tensor)) for tensor in storage.tensors)]
@@ -143,12 +149,22 @@ def _device_of(found: RowSource, tensor: Any) -> str:
 
 def _section(found: RowSource, name: str, storages: list[Storage], loose: list[Any], max_rows: int | None) -> Section:
     used = _native.sum_storages(storages).counted_bytes
+    storages = _in_order_of_names(found, storages)
     storages, left_out = _native.largest_first(storages, sys.maxsize if max_rows is None else max_rows)
     entries, elements = _that_hold(found, _entries(found, storages, loose))
     rows = [_row(found, *entry) for entry in entries[:max_rows]]
     folded = (len(entries) + len(left_out) - len(rows), used - sum(row.nbytes for row in rows))
     elements += _native.sum_answers(found.torch._C.TensorBase.numel, left_out)
     return Section(name, rows, folded, elements, used, found.levels.get(name))
+
+
+def _in_order_of_names(found: RowSource, storages: list[Storage]) -> list[Storage]:
+    """Those of a model's tensors in its order, where sizes are equal; others stay by address."""
+    order = {tensor: i for i, tensor in enumerate(found.named.names)}
+    if not order:
+        return storages
+    last = len(order)
+    return sorted(storages, key=lambda storage: min((order.get(id(t), last) for t in storage.tensors), default=last))
 
 
 def _counts(found: RowSource, tensors: list[Any]) -> list[int]:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..chains.search import LIMIT
 from ..render.text import readable_size
 from .levels import Level
 from .rows import Row, Section
+
+#: The title of what keeps the largest storages alive.
+KEEPERS = "Who keeps it"
 
 
 class Step(NamedTuple):
@@ -56,6 +60,16 @@ def breakdown(section: Section) -> list[Step]:
     always = (0, 3) if level.reserved is not None else (0,)
     kept = [step for i, step in enumerate(steps) if step.nbytes or i in always]
     return kept + _upper_steps(level)
+
+
+def keeper_lines(section: Section) -> list[tuple[str, str]]:
+    """(size, text) of what keeps the largest storages alive, if that was asked for."""
+    if section.keepers is None:
+        return []
+    lines = [(readable_size(row.nbytes), row.text) for row in section.keepers.rows]
+    number, nbytes = section.keepers.folded
+    lines += [(readable_size(nbytes), f"... {number:,} more tensors")] * bool(number)
+    return lines + [("", f"the search ended after {LIMIT:,} objects")] * (not section.keepers.whole)
 
 
 def _upper_steps(level: Level) -> list[Step]:

@@ -1,5 +1,6 @@
-"""The sections above the tables: lines that keep growing, and what autograd kept for backward, the largest first.
+"""The sections above the tables, each the largest first.
 
+They are lines that keep growing, what kept tensors alive, and what autograd kept for backward.
 A section is there only if there is something to say.
 """
 
@@ -8,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..data.device_names import ALL, TARGET, parse_view
 from ..data.growth import Growth, growth_of
+from ..data.keeper_types import KeeperRecords
 from ..data.line_devices import LineOnDevice, lines_on_devices
 from ..data.records import Records
 from ..data.saved_types import SAVED_UNSEEN, Saved
@@ -44,7 +47,8 @@ def sections(*records: Records, func: Any = None, device: Any = None) -> list[Se
     """
     found = [place for one in records for place in lines_on_devices(one, func, device)]
     kept = list(_saved_by_device(found)) or _nothing_saved(records, found)
-    return [section for section in (_growing(found), *kept) if section is not None]
+    keepers = [_keepers(one.keepers, device) for one in records]
+    return [section for section in (_growing(found), *keepers, *kept) if section is not None]
 
 
 def sections_blocks(*records: Records, func: Any = None, device: Any = None) -> list[Block]:
@@ -85,6 +89,18 @@ def _where(place: LineOnDevice) -> str:
 
 def _line(place: LineOnDevice) -> str:
     return place_of(place.function.filename, place.record.line, place.label)
+
+
+# ---- who keeps it ----
+
+
+def _keepers(found: KeeperRecords, device: Any) -> Section | None:
+    """Of all devices, unless one is asked for."""
+    wanted = None if device is None else parse_view(device)
+    rows = [row for row in found.kept if wanted in (None, TARGET, ALL, row.device)]
+    header = ("bytes", "device", "kept alive by")
+    shown = [(readable_size(row.bytes), row.device, clean(row.keeper)) for row in rows]
+    return Section(f"Who keeps it, {found.when}", header, tuple(shown), ()) if rows else None
 
 
 # ---- saved for backward ----

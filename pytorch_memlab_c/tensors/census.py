@@ -35,7 +35,8 @@ class Census:
     """The live tensors.
 
     `labels`: (whose, what) of tensors that are part of another (`.grad`, `.values`) or of a graph. `kinds`: the types
-    of those others. `saved`: what autograd alone holds. All by the tensors' identities.
+    of those others. `saved`: what autograd alone holds. All by the tensors' identities. `contexts`: the `ctx` objects
+    of autograd functions. `nodes`: other nodes of graphs that Python holds.
     """
 
     def __init__(self, torch: Any) -> None:
@@ -44,6 +45,8 @@ class Census:
         self.labels: dict[int, tuple[int | None, str]] = {}
         self.kinds: dict[int, str] = {}
         self.saved: set[int] = set()
+        self.contexts: list[Any] = []
+        self.nodes: list[Any] = []
         self.graph_skipped = False
         self._torch = torch
         base, kind = torch._C.TensorBase, torch._C.StorageBase
@@ -59,6 +62,11 @@ class Census:
         return {id(tensor) for tensors in self._held for tensor in tensors}
 
     @property
+    def held(self) -> list[list[Any]]:
+        """All tensors, in lists."""
+        return self._held
+
+    @property
     def tensors(self) -> set[int]:
         """The identities of all of them."""
         return self._known
@@ -72,6 +80,7 @@ class Census:
         self._enter_all(tensors)
         self._enter_scripts(scripts)
         self._enter_parts()
+        self.contexts, self.nodes = contexts, nodes
         self._roots += contexts + nodes
         self._enter_saved()
         self._enter_parts()

@@ -27,6 +27,31 @@ def saved_tensors(roots: Iterable[Any]) -> Iterator[tuple[str, Any, str]]:
             yield f"{type(node).__name__}.{field.removeprefix('_raw_')}", holder, attribute
 
 
+def nodes_from(sources: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """(node, source) of all nodes in the graphs of the sources, (tensor, its node) each: by the nearest source.
+
+    All stay referenced until the end: a node's address is its identity.
+    """
+    level = list(sources)
+    seen: dict[int, Any] = {}
+    while level:
+        following: list[tuple[Any, Any]] = []
+        for source, node in level:
+            if node is None or id(node) in seen:
+                continue
+            seen[id(node)] = node
+            yield node, source
+            following += ((source, behind) for behind in _behind(node) or ())
+        level = following
+
+
+def _behind(node: Any) -> list[Any] | None:
+    try:
+        return [following for following, _ in node.next_functions]
+    except Exception:  # a custom function whose context is not a node (yet)
+        return None
+
+
 def saved_in(node: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
     """(field, holder, attribute) of all that one node keeps, for `saved_data(holder, attribute)`.
 
@@ -56,11 +81,10 @@ def _nodes(roots: Iterable[Any]) -> Iterator[Any]:
         if node is None or id(node) in seen:
             continue
         seen[id(node)] = node
-        try:
-            waiting += [following for following, _ in node.next_functions]
-        except Exception:  # a custom function whose context is not a node (yet)
-            continue
-        yield node
+        behind = _behind(node)
+        if behind is not None:
+            waiting += behind
+            yield node
 
 
 def _saved_fields(kind: type) -> tuple[str, ...]:

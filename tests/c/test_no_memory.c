@@ -4,6 +4,7 @@
 #include "meter/cpu_blocks.h"
 #include "check.h"
 #include "base/moment.h"
+#include "base/pointer_map.h"
 #include "holders/failures.h"
 #include "holders/ledger.h"
 #include "holders/picture_recording.h"
@@ -528,6 +529,30 @@ static void saved_blocks_that_find_no_memory_are_told(void)
     }
 }
 
+static void a_pointer_map_that_cannot_grow_keeps_what_it_has(void)
+{
+    static char memory[5000];
+    struct pml_pointer_map map = {.slots = NULL};
+    int before = live;
+    fail_at(1);
+    CHECK_POINTER(pml_pointer_map_enter(&map, memory), NULL);
+    CHECK(has_failed());
+    uint32_t entered = 0;
+    for (uint32_t i = 0; i < 5000; i++) {
+        fail_at(i ? 1 : 2); /* the first table is there, no other one */
+        uint32_t *value = pml_pointer_map_enter(&map, &memory[i]);
+        CHECK_INT(value == NULL, has_failed());
+        if (value)
+            *value = ++entered;
+    }
+    CHECK_INT(entered, map.used);
+    CHECK_BETWEEN(1, entered, 4999);
+    for (uint32_t i = 0; i < entered; i++)
+        CHECK_INT(*pml_pointer_map_find(&map, &memory[i]), i + 1);
+    pml_pointer_map_free(&map);
+    CHECK_INT(live, before);
+}
+
 int main(void)
 {
     RUN(a_line_table_is_whole_or_not_there);
@@ -549,5 +574,6 @@ int main(void)
     RUN(a_profiler_that_lost_figures_says_so);
     RUN(holders_that_find_no_memory_say_so_and_leave_nothing);
     RUN(saved_blocks_that_find_no_memory_are_told);
+    RUN(a_pointer_map_that_cannot_grow_keeps_what_it_has);
     return check_report();
 }

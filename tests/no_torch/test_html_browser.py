@@ -189,6 +189,7 @@ BESIDE = [
     "Out of memory on cuda:0 at work.py:2 in work",
     "CUDA memory (active bytes), cuda:0",
     "Lines that keep more memory on every run",
+    "Who keeps it, when memory ran out",
     "Saved for backward, cuda:0: 44.00M of activations",
     "work",
 ]

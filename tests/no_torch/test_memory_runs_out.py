@@ -37,7 +37,16 @@ def counts():
     return profiler._tracer.snapshot()
 
 in_a_block()
-CALLS = {"in a block": in_a_block, "counts": counts, "clear": profiler.clear}
+held = [[object()]]
+cycle = [[]]
+cycle.append(cycle)
+garbage = cycle[0]
+del cycle
+
+def chains():
+    _native.find_chains([held[0], garbage, object()], ([held],), [], [], 4, 1_000_000)
+
+CALLS = {"in a block": in_a_block, "counts": counts, "clear": profiler.clear, "chains": chains}
 
 def failing(call, number):
     try:
@@ -74,5 +83,5 @@ report(failed=failed, calls=function.calls, hits=[line.hits for line in function
 
 def test_each_allocation_fails_once(tmp_path: Path) -> None:
     values = run_program(PROGRAM, tmp_path, check=True).values
-    assert all(values["failed"][name] for name in ("in a block", "counts")), values
+    assert all(values["failed"][name] for name in ("in a block", "counts", "chains")), values
     assert values["calls"] == 3 and values["hits"] == [0, 3]

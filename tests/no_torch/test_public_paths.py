@@ -16,6 +16,7 @@ PATHS = {
     "records": ["LineRecords"],
     "decorators": ["profile", "profile_every", "print_stats", "clear_global_line_profiler"],
     "mem_reporter": ["MemReporter"],
+    "chains": ["keepers"],
     "courtesy": ["Courtesy", "YieldedMemory"],
     "process": ["MetricResult", "measure_peak_memory", "measure_peak_rss", "peak_memory", "profile_workload"],
     "target_device": ["set_target_gpu"],

@@ -18,13 +18,13 @@ LAYERS = (
     ("_native",),
     ("tensors",),
     ("engine",),
-    ("simulate",),
+    ("simulate", "chains"),
     ("line_profiler", "mem_reporter", "courtesy", "process", "snapshot"),
     ("cli", "pytest_plugin", "magics"),
     ("",),  # the package itself, and modules that re-export a name under its public path
 )
 #: Folders that never import PyTorch, not even in a function.
-WITHOUT_TORCH = ("data", "render", "tensors", "engine", "simulate", "snapshot", "cli", "magics")
+WITHOUT_TORCH = ("data", "render", "tensors", "engine", "simulate", "chains", "snapshot", "cli", "magics")
 Sources = Mapping[str, str]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 
+#: From Python 3.12 on a naive tracer counts the rounds of a comprehension.
+EACH = "[{} for _ in range({})]" if sys.version_info < (3, 12) else "[*map(lambda _: {}, range({}))]"
 SIZES = (1, 400, 512, 40_000, 300_000, 1 << 20, 3_000_000, 12_000_000, 33_000_000)
 
 
@@ -72,7 +75,7 @@ class Writer:
             f"{other} = ({name} + 1) * 2 if {name} is not None else None",
             f"{other} = {name}[: 10] if {name} is not None else None",
             f"spike({self.tensor()}, {self.random.choice(SIZES)})",
-            f"store.extend([{self.tensor()} for _ in range({self.random.randint(0, 3)})])",
+            f"store.extend({EACH.format(self.tensor(), self.random.randint(0, 3))})",
             "torch.cuda.empty_cache()",
             f"record({name}); {name} = None",
             f"record({self.tensor()}); {other} = {self.tensor()}",

@@ -8,6 +8,7 @@ from typing import Any
 from made_up_snapshots import K, M, SavedCode, SavedLine, code_named, growing, line, made_up_records, stats
 
 from pytorch_memlab_c.data.holder_types import Holder, HolderRecords, OutOfMemory, PeakHolders
+from pytorch_memlab_c.data.keeper_types import KeeperRecords, KeptBy
 from pytorch_memlab_c.line_profiler.records import LineRecords
 
 CPU, CUDA0, CUDA1 = 0, 1, 2
@@ -83,7 +84,7 @@ def mixed() -> LineRecords:
 
 def whole() -> LineRecords:
     """A report with everything that stands beside the tables, of hostile source: who holds the peaks, allocations that
-    failed, growth, and what backward will need."""
+    failed, growth, what backward will need, and what keeps tensors alive."""
     grown = stats(9 * M, K, runs=9, net_sum=9 * K)._replace(growth=growing(K), net_later_max_bytes=K)
     lines = [line(i, 9, CUDA0, grown) for i in range(2, len(HOSTILE) + 1)]
     code = code_named("work", "/project/work.py")
@@ -95,7 +96,13 @@ def whole() -> LineRecords:
         saved=[SavedCode(code, kept)],
         notes=["CUDA figures are simulated: <b>"],
     )
-    return dataclasses.replace(records, holders=_holders())
+    return dataclasses.replace(records, holders=_holders(), keepers=_keepers())
+
+
+def _keepers() -> KeeperRecords:
+    hostile = "<b>['\x1b[31m\n</td>'] <- self, local of <lambda> at <string>:1"
+    rows = (KeptBy("cuda:0", 9 * M, 1490, "1,490 tensors in Meter.values <- meter"), KeptBy("cpu", M, 1, hostile))
+    return KeeperRecords("when memory ran out", rows)
 
 
 def _holders() -> HolderRecords:

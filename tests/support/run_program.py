@@ -71,7 +71,8 @@ def run_program(
 
 
 def _environment(results: Path, extra: dict[str, str] | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTORCH_MEMLAB_")}
+    own = (name for name in os.environ if name.startswith("PYTORCH_MEMLAB_") and name != "PYTORCH_MEMLAB_ENGINE")
+    kept = {name: os.environ[name] for name in os.environ.keys() - {*own}}
     paths = [str(SUPPORT), *filter(None, [kept.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "TEST_RESULTS": str(results), **(extra or {})}
 

@@ -74,6 +74,12 @@ class TestSizes:
         names = [row.name for row in section().rows]
         assert len(names) == len(set(names)) and layer is not None
 
+    def test_equal_sizes_are_in_the_order_of_the_model(self):
+        layers = [torch.nn.Linear(30, 30, bias=False) for _ in range(12)]
+        model = torch.nn.Sequential(*(layers[i] for i in (5, 11, 3, 0, 8, 1, 10, 2, 9, 4, 7, 6)))
+        rows = [row.name for row in section(MemReporter(model), model=model).rows]
+        assert rows == [f"{i}.weight" for i in range(12)]
+
     def test_rows_are_the_largest_first_and_sum_up(self):
         kept = [torch.ones(n) for n in (10, 1000, 100)]
         found = section()

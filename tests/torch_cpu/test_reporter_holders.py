@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pytorch_memlab_c import MemReporter  # noqa: E402
-from pytorch_memlab_c.mem_reporter.insides import names_in  # noqa: E402
+from pytorch_memlab_c.chains.insides import names_in  # noqa: E402
 
 HISTORY: list[torch.Tensor] = []
 

@@ -15,6 +15,7 @@ from pytorch_memlab_c import (
     YieldedMemory,
     __version__,
     clear_global_line_profiler,
+    keepers,
     load_ipython_extension,
     measure_peak_memory,
     measure_peak_rss,
@@ -144,8 +145,9 @@ def lines() -> None:
 def tensors() -> None:
     reporter = MemReporter(pre_collect=True)
     reporter.add_optimizer(None)
-    reporter.report(verbose=True, device=0, max_rows=None)
+    reporter.report(verbose=True, device=0, max_rows=None, holders=True)
     before, after = reporter.snapshot(), reporter.snapshot()
+    assert_type(keepers(before), list[str])
     MemReporter.diff(before, after).to_csv()
     with Courtesy(progress=False) as courtesy:
         assert_type(courtesy.lent_bytes, int)

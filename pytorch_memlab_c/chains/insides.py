@@ -33,6 +33,16 @@ def names_in(name: str, value: Any, most: int) -> Iterator[Step]:
         return
 
 
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """The dict of an instance's attributes; None where it has none."""
+    for base in _MRO(type(value)):
+        member = (_NAMESPACE(base) or {}).get("__dict__")
+        if type(member) is GetSetDescriptorType and base is not type:
+            found = member.__get__(value)
+            return found if issubclass(type(found), dict) else None
+    return None
+
+
 def _inside(name: str, value: Any, kind: type) -> Iterator[Step]:
     bases = _MRO(kind)
     if dict in bases:
