@@ -18,7 +18,7 @@ from .usage import Parser, UsageError
 
 _RUN_EXAMPLES = """\
 examples:
-  {prog} train.py --epochs 1              all functions of the script, and its own lines
+  {prog} train.py --epochs 1              the script, and the modules of its package or folder
   {prog} -o report.html -o report.json train.py
   {prog} -f Net.forward -f package.data.collate train.py
   {prog} -p package.models -m package.train --epochs 1
@@ -27,7 +27,7 @@ examples:
 
 The program runs as it does without the profiler: its arguments, exit code, exceptions, signals and standard input are
 its own. The report is written when it ends, also by an exception, Ctrl-C or SIGTERM: with -o to files, otherwise as
-text to standard output. Processes that it starts are not profiled.
+text to standard output. Processes that it starts, such as workers of a DataLoader, are not profiled.
 """
 _SIMULATE_EXAMPLES = """\
 examples:

@@ -20,6 +20,7 @@ from .endings import Outcome, at_the_end, end_process, outcome_of
 from .facts import Run
 from .keeping import of_growing_lines, when_memory_ran_out
 from .outputs import Printing, checked_paths, misplaced_output, of_this_rank, tell, write_records
+from .own_code import own_code
 from .program import Program, Script, find_program, hide_our_frames
 from .recording import Recording
 from .targets import Targets
@@ -64,6 +65,7 @@ def _simulate(gpu: str) -> None:
 
 def _run(program: Program, session: Session) -> None:
     program.enter()
+    session.targets.take_own_code(own_code(program))
     session.start()
     try:
         code = program.load()

@@ -11,8 +11,10 @@ from ..engine.module_watch import ModuleWatch
 from ..line_profiler import LineProfiler
 from ..line_profiler.callables import COMPILED
 from .code_tree import Imports, functions_in, names_in
+from .library_models import is_step_part, may_define_models
 from .members import functions_of_module, is_compiled, look_up
 from .names import can_be_imported, checked_name, did_you_mean, is_in, similar_modules
+from .own_code import OwnCode
 from .usage import UsageError
 
 MAIN = "__main__"
@@ -47,6 +49,9 @@ class Targets:
         self._profiler = profiler
         self._functions = [Function(checked_name(text, "-f")) for text in dict.fromkeys(functions)]
         named = packages or ([] if functions else [MAIN])
+        self._nothing_named = not packages and not functions
+        self._own: OwnCode | None = None
+        self._of_libraries: set[int] = set()
         self._modules_found = {checked_name(text, "-p"): 0 for text in named}
         self._with_functions: set[str] = set()
         self._main_names = {MAIN}
@@ -60,6 +65,10 @@ class Targets:
         return bool(self._functions) and not self._modules_found
 
     # ---- before the program runs ----
+
+    def take_own_code(self, own: OwnCode | None) -> None:
+        """Where nothing was named, all of the program's own code is meant."""
+        self._own = own if self._nothing_named else None
 
     def start(self) -> None:
         """From now on, modules are looked at as they are imported; those that are there already at once."""
@@ -105,7 +114,10 @@ class Targets:
     def _is_wanted(self, module: str) -> bool:
         root = module.partition(".")[0]
         in_package = any(is_in(module, package) for package in self._modules_found)
-        return in_package or any(name.partition(".")[0] == root for f in self._functions for name in f.names)
+        own = self._own is not None and self._own.may_have(module)
+        of_library = self._nothing_named and may_define_models(module)
+        named = any(name.partition(".")[0] == root for f in self._functions for name in f.names)
+        return own or of_library or in_package or named
 
     def _code_seen(self, module: str, code: CodeType) -> None:
         try:
@@ -132,14 +144,24 @@ class Targets:
         named = {code for function in self._functions for code in function.codes}
         all_of_it = self._count_module(module, len(tree))
         for qualname, code in tree:
-            if all_of_it or id(code) in named:
+            if all_of_it or id(code) in named or self._is_meant(module, qualname, code):
                 self._profiler.add_code(code, qualname, shown_module)
 
     def _add_members(self, module: ModuleType) -> None:
         functions = list(functions_of_module(module))
-        if self._count_module(module.__name__, len(functions)):
-            for function in functions:
+        all_of_it = self._count_module(module.__name__, len(functions))
+        for function in functions:
+            if all_of_it or self._is_meant(module.__name__, function.__qualname__, function.__code__):
                 self._profiler.add_function(function)
+
+    def _is_meant(self, module: str, qualname: str, code: CodeType) -> bool:
+        """Where nothing was named: whether it is the program's own, or a part of a step in a library."""
+        if self._own is not None and self._own.has(code.co_filename):
+            return True
+        found = self._nothing_named and may_define_models(module) and is_step_part(qualname, code)
+        if found:
+            self._of_libraries.add(id(code))
+        return found
 
     def _count_module(self, module: str, functions: int) -> bool:
         found = [package for package in self._modules_found if is_in(module, package)]
@@ -180,7 +202,8 @@ class Targets:
         ran = {id(record.code) for record in records if record.ran}
         silent = [f for f in self._functions if not ran & f.codes.keys()]
         wanted = ran.union(*(f.codes for f in silent))
-        others = dict.fromkeys(record.qualname for record in records if id(record.code) not in wanted)
+        unasked = wanted | self._of_libraries
+        others = dict.fromkeys(record.qualname for record in records if id(record.code) not in unasked)
         shown = [record for record in records if id(record.code) in wanted]
         return shown or list(records[:_MOST_SILENT]), list(others)
 

@@ -11,8 +11,14 @@ from types import FrameType, TracebackType
 from ..data.holder_types import UNPROFILED, Holder
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _Running = tuple[FrameType, int]
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is Python's, an installed library's, or of this package."""
+    return file.startswith((*_LIBRARIES, _OWN, "<frozen")) or bool(_INSTALLED.intersection(file.split(os.sep)))
 
 
 def line_of_frame(frame: FrameType | None) -> Holder | None:
@@ -42,7 +48,7 @@ def _innermost(lines: Iterable[_Running]) -> Holder | None:
     found: _Running | None = None
     for frame, line in lines:
         file = frame.f_code.co_filename
-        if not file.startswith((*_LIBRARIES, _OWN, "<frozen")):
+        if not is_library(file):
             return _holder(frame, line)
         if found is None and not file.startswith(_OWN):
             found = frame, line

@@ -219,6 +219,29 @@ def test_each_rank_writes_its_own_file(tmp_path):
     assert run(tmp_path, "-f", "f", "script.py", RANK="1").stdout == ""  # only one rank speaks on the terminal
 
 
+def test_what_a_rank_says_has_its_number(tmp_path):
+    write(tmp_path, {"script.py": ALLOCATES})
+    end = run(tmp_path, "-o", "report.json", "script.py", RANK="1", WORLD_SIZE="2")
+    assert "pytorch_memlab_c [rank 1]: wrote report.rank1.json\n" in end.stderr
+    assert LineRecords.from_json(tmp_path / "report.rank1.json").run.rank == 1
+    printed = run(tmp_path, "script.py", RANK="0", WORLD_SIZE="2").stdout.splitlines()
+    assert printed[0].endswith("run script.py") and printed[1].endswith("s, rank 0 of 2")
+
+
+def test_a_report_on_standard_error_leaves_standard_output_to_the_program(tmp_path):
+    write(tmp_path, {"script.py": ALLOCATES + "print('{}')\n"})
+    end = run(tmp_path, "--stderr", "script.py")
+    assert end.stdout == "{}\n" and titles(end.stderr) == ["<module>", "f"]
+    assert "\x1b" not in end.stderr and "\x1b[1m" in run(tmp_path, "--color", "always", "script.py").stdout
+
+
+def test_verbose_prints_all_lines_and_functions(tmp_path):
+    write(tmp_path, {"script.py": ALLOCATES + "def idle():\n    pass\nidle()\n"})
+    short, full = (run(tmp_path, *words, "script.py").stdout for words in ([], ["-v"]))
+    assert titles(short) == ["<module>", "f"] and "1 function not shown, -v shows all: idle\n" in short
+    assert titles(full) == ["<module>", "f", "idle"] and "... " in short and "... " not in full
+
+
 def test_all_formats_at_the_end_of_a_failing_program_in_another_folder(tmp_path):
     failing = ALLOCATES + "import os, sys\nos.chdir('/')\nsys.path.clear()\nraise SystemExit('failed')\n"
     shadow = "raise ImportError('the name of a module that reports need')\n"

@@ -154,8 +154,47 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_without_names_the_script_and_its_own_lines(folder):
+def test_without_names_the_program_s_own_code(folder):
+    """The script, and the modules beside it."""
     found = functions(folder)
+    assert found == functions(folder, "-p", "__main__", "-p", "model", "-p", "package", "-p", "lazy")
+    assert {"<module>", "main", "Net.forward", "inside", "Thing.run"} <= found.keys()
+
+
+def test_own_code_has_what_is_imported_later_but_no_library(folder):
+    write(
+        folder,
+        {
+            "project/__init__.py": "",
+            "project/tools/__init__.py": "",
+            "project/tools/train.py": """
+                import sys
+                sys.path[:0] = [".", "libraries/site-packages", "project/lib/site-packages"]
+                def main():
+                    import project.model, library, model, bundled
+                    project.model.own(), library.f(), model.helper(), bundled.f()
+                main()
+                """,
+            "project/model.py": "def own():\n    pass\n",
+            "libraries/site-packages/library.py": "def f():\n    pass\n",
+            "project/lib/site-packages/bundled.py": "def f():\n    pass\n",
+        },
+    )
+    for words in (["project/tools/train.py"], ["-m", "project.tools.train"]):
+        assert run(folder, "-o", "report.json", *words).returncode == 0
+        assert calls(folder / "report.json") == {"<module>": 1, "main": 1, "own": 1}, words
+
+
+def test_a_module_that_is_a_library_s_is_all_of_the_program(folder):
+    write(folder, {"libraries/site-packages/tool/__init__.py": "def f():\n    pass\n"})
+    write(folder, {"libraries/site-packages/tool/__main__.py": "from . import f\ndef main():\n    f()\nmain()\n"})
+    end = run(folder, "-o", "report.json", "-m", "tool", PYTHONPATH="libraries/site-packages")
+    assert end.returncode == 0, end.stderr
+    assert calls(folder / "report.json").keys() == {"<module>", "main"}
+
+
+def test_the_script_alone_and_its_own_lines(folder):
+    found = functions(folder, "-p", "__main__")
     assert found.keys() == {"<module>", "main", "task", "stream", "both", "<lambda>"}  # case 16: async def too
     assert [found[name] for name in ("main", "task", "stream", "both")] == [1, 1, 1, 1]
 
@@ -258,7 +297,8 @@ def test_a_module_that_is_run_and_its_package(folder):
         (["-p", "package"], {"main", "inside"}),
         (["-f", "package.train.main"], {"main"}),
         (["-f", "inside"], {"inside"}),
-        ([], {"<module>", "main"}),
+        ([], {"<module>", "main", "inside"}),
+        (["-p", "__main__"], {"<module>", "main"}),
     ):
         end = run(folder, *words, "-o", "report.json", "-m", "package.train")
         assert end.returncode == 0, end.stderr

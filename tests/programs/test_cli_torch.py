@@ -126,3 +126,55 @@ def test_a_training_script_that_a_package_ships_and_one_changed_line(tmp_path):
     assert table[3].endswith('mock_training -             output = model(batch["x"])')
     assert table[4].endswith('+             output = model(batch["x"].repeat(100)[:8])')
     assert table[3].split()[2].startswith("+")
+
+
+LIBRARY = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Unused(Net):
+    def forward(self, x):
+        return x
+
+class WrappedOptimizer:
+    def step(self):
+        pass
+
+class Trainer:
+    def fit(self, net):
+        for _ in range(3):
+            self.training_step(net)
+            WrappedOptimizer().step()
+
+    def training_step(self, net):
+        net(torch.ones(4, 8)).sum().backward()
+"""
+
+
+def test_by_default_the_steps_of_libraries_are_profiled_and_those_of_pytorch_are_not(tmp_path):
+    pytest.importorskip("torch")
+    write(
+        tmp_path,
+        {
+            "site-packages/library.py": LIBRARY,
+            "train.py": "import library\nlibrary.Trainer().fit(library.Net())\n",
+        },
+    )
+    end = run(
+        tmp_path, "--device", "cpu", "-o", "report.json", "-o", "report.txt", "train.py", PYTHONPATH="site-packages"
+    )
+    assert end.returncode == 0, end.stderr
+    found = {f.qualname: f.calls for f in LineRecords.from_json(tmp_path / "report.json").functions}
+    assert found == {"<module>": 1, "Trainer.training_step": 3, "Net.forward": 3, "WrappedOptimizer.step": 3}
+    assert "Unused" not in (tmp_path / "report.txt").read_text()
+    end = run(
+        tmp_path, "-p", "__main__", "--device", "cpu", "-o", "report.json", "train.py", PYTHONPATH="site-packages"
+    )
+    assert [f.qualname for f in LineRecords.from_json(tmp_path / "report.json").functions] == ["<module>"]

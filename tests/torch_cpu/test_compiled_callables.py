@@ -65,4 +65,4 @@ def test_the_caller_of_a_scripted_function_can_be_profiled():
     with LineProfiler(caller, device="cpu") as profiler:
         result = caller(torch.ones(1000))
     assert result.numel() == 1000
-    assert profiler.to_dataframe()["net"].sum() == 4000
+    assert profiler.to_dataframe(columns="net.total")["net.total"].sum() == 4000

@@ -243,7 +243,7 @@ def test_it_is_shown_in_text_html_json_and_columns():
     records = made_up_records()
     text = records.to_text()
     assert "## Saved for backward, cuda:0: 4.00K of activations" in text
-    assert text.splitlines()[-1].split()[:7] == ["4.00K", "2.00K", "512.00B", "1.00K", "<made-up>:2", "in", "forward"]
+    assert text.splitlines()[3].split()[:7] == ["4.00K", "2.00K", "512.00B", "1.00K", "<made-up>:2", "in", "forward"]
     assert "Saved for backward" in records.to_html()
     assert LineRecords.from_json(records.to_json()) == records
     frame = records.to_dataframe(columns=["saved", "saved.total", "saved.parameters"])
