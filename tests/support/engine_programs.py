@@ -143,7 +143,13 @@ class Writer:
         self.block(indent + 1, nesting + 1)
 
     def give(self, indent: int, nesting: int) -> None:
-        how = ["yield more", "yield more", "more = yield", "yield; yield depth", "for i in range(3): yield Block(i + 1)"]
+        how = [
+            "yield more",
+            "yield more",
+            "more = yield",
+            "yield; yield depth",
+            "for i in range(3): yield Block(i + 1)",
+        ]
         if self.kind == "g":
             how += ["more = yield from call('g0', depth) or ()"]
             how += ["for i in range(3): more = yield from (call('g1', depth) or ())"]
