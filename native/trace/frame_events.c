@@ -50,8 +50,10 @@ void pml_frame_events_line(struct pml_state *state, struct pml_frame_stack *stac
 
 /* Python 3.13 shows the line once more when an exception is thrown into an `await` or `yield from`: no new run of it.
  */
-void pml_frame_events_exception(struct pml_frame_stack *stack, PyFrameObject *frame)
+void pml_frame_events_exception(struct pml_frame_stack *stack, PyFrameObject *frame, PyObject *raised)
 {
+    if (raised && PyErr_GivenExceptionMatches(raised, PyExc_StopIteration))
+        return; /* a `yield from` or `await` is over: the next round of a loop on this line is a run */
     struct pml_frame *top = pml_frame_stack_top(stack);
     if (top && top->id == frame)
         top->raised = true;

@@ -13,7 +13,7 @@
 void pml_frame_events_call(struct pml_state *state, struct pml_frame_stack *stack, PyFrameObject *frame);
 /* A line begins; 0: the frame's own. */
 void pml_frame_events_line(struct pml_state *state, struct pml_frame_stack *stack, PyFrameObject *frame, int line);
-void pml_frame_events_exception(struct pml_frame_stack *stack, PyFrameObject *frame);
+void pml_frame_events_exception(struct pml_frame_stack *stack, PyFrameObject *frame, PyObject *raised);
 /* A frame returns, yields, or is left by an exception. */
 void pml_frame_events_return(struct pml_state *state, struct pml_frame_stack *stack, PyFrameObject *frame);
 

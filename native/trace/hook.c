@@ -101,6 +101,12 @@ static int call_below(PmlHook *hook, PyFrameObject *frame, int what, PyObject *a
     return result;
 }
 
+/* Of the argument of an exception event, a tuple; else NULL. */
+static PyObject *raised_type(PyObject *arg)
+{
+    return arg && PyTuple_Check(arg) && PyTuple_GET_SIZE(arg) ? PyTuple_GET_ITEM(arg, 0) : NULL;
+}
+
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     PmlHook *hook = (PmlHook *)self;
@@ -113,7 +119,7 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
     case PyTrace_LINE: pml_frame_events_line(hook->state, &hook->stack, frame, 0); break;
     case PyTrace_CALL: pml_frame_events_call(hook->state, &hook->stack, frame); break;
     case PyTrace_RETURN: pml_frame_events_return(hook->state, &hook->stack, frame); break;
-    case PyTrace_EXCEPTION: pml_frame_events_exception(&hook->stack, frame); break;
+    case PyTrace_EXCEPTION: pml_frame_events_exception(&hook->stack, frame, raised_type(arg)); break;
     default: break;
     }
     return hook->below ? call_below(hook, frame, what, arg) : 0;

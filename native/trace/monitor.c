@@ -113,7 +113,7 @@ static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t co
     struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(pml_state_of(module), args[0]) : NULL;
     PyFrameObject *frame = stack ? running_frame() : NULL;
     if (frame)
-        pml_frame_events_exception(stack, frame);
+        pml_frame_events_exception(stack, frame, args[2]);
     Py_RETURN_NONE;
 }
 

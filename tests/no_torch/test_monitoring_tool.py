@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-from run_program import run_program
+from run_program import SETTRACE, run_program
 
-from pytorch_memlab_c import LineProfiler, _native
+from pytorch_memlab_c import _native
 
 pytestmark = pytest.mark.skipif(_native.engine() != "monitoring", reason="events come from a trace function here")
-NAME = "pytorch_memlab_c"
 
+HEAD = """
+import sys
+from program_support import report
+from pytorch_memlab_c import LineProfiler
 
-def f() -> int:
+monitoring, NAME = sys.monitoring, "pytorch_memlab_c"
+
+def f():
     x = 1
     return x
 
-
-def g() -> None:
+def g():
     pass
 
+def tools():
+    return [monitoring.get_tool(number) for number in range(6)]
 
-def tools() -> list[str | None]:
-    return [sys.monitoring.get_tool(number) for number in range(6)]
-
-
-def hits(profiler: LineProfiler) -> list[int]:
+def hits(profiler):
     return [line.hits for line in profiler.records().functions[0].lines if line.hits]
+"""
+
+FREE_AGAIN = """
+held = []
+for _ in range(3):
+    with LineProfiler(f, device="cpu"):
+        f()
+        held.append(tools().count(NAME))
+report(held=held, after=tools(), trace=sys.gettrace() is None)
+"""
 
 
-@pytest.fixture
-def no_tool_of_ours() -> None:
-    """Functions that other tests have decorated are recorded all the time."""
-    if NAME in tools():
-        pytest.skip("a profiler of another test still records")
+def test_the_id_is_free_again_afterwards(tmp_path):
+    values = run_program(HEAD + FREE_AGAIN, tmp_path).values
+    assert values == {"held": [1, 1, 1], "after": [None] * 6, "trace": True}
 
 
-def test_the_id_is_free_again_afterwards(no_tool_of_ours):
-    before = tools()
-    for _ in range(3):
-        with LineProfiler(f, device="cpu"):
-            f()
-            assert tools().count(NAME) == 1
-        assert tools() == before
+IN_USE = """
+taken = int(sys.argv[1])
+monitoring.use_tool_id(taken, "another")
+with LineProfiler(f, device="cpu") as profiler:
+    f()
+    while_enabled = tools()
+report(hits=hits(profiler), while_enabled=[while_enabled[taken], while_enabled[7 - taken]], after=tools()[taken])
+"""
 
 
 @pytest.mark.parametrize("taken", [3, 4])
-def test_another_id_is_taken_where_one_is_in_use(no_tool_of_ours, taken):
-    monitoring = sys.monitoring
-    monitoring.use_tool_id(taken, "another")
-    try:
-        with LineProfiler(f, device="cpu") as profiler:
-            f()
-            assert tools()[taken] == "another" and tools()[7 - taken] == NAME
-        assert hits(profiler) == [1, 1] and tools()[taken] == "another"
-    finally:
-        monitoring.free_tool_id(taken)
+def test_another_id_is_taken_where_one_is_in_use(tmp_path, taken):
+    values = run_program(HEAD + IN_USE, tmp_path, command=["program.py", str(taken)]).values
+    assert values == {"hits": [1, 1], "while_enabled": ["another", "pytorch_memlab_c"], "after": "another"}
 
 
 CROWDED = """
@@ -90,30 +92,30 @@ def test_where_no_id_is_free_the_trace_function_is_used_and_the_report_says_so(t
     assert run.values["f"] == {"x = 1": [1, 0, 0], "return x": [1, 0, 0]}
 
 
-def test_an_id_that_was_given_to_another_tool_is_left_alone(no_tool_of_ours):
-    monitoring, seen = sys.monitoring, []
-    with LineProfiler(f, device="cpu") as profiler:
+GIVEN_AWAY = """
+seen = []
+with LineProfiler(f, device="cpu") as profiler:
+    f()
+    ours = tools().index(NAME)
+    monitoring.free_tool_id(ours)
+    monitoring.use_tool_id(ours, "another")
+    monitoring.register_callback(ours, monitoring.events.PY_START, lambda code, offset: seen.append(code))
+    monitoring.set_events(ours, monitoring.events.PY_START)
+    with LineProfiler(f, device="cpu") as second, LineProfiler(g, device="cpu") as third:
         f()
-        ours = tools().index(NAME)
-        monitoring.free_tool_id(ours)
-        monitoring.use_tool_id(ours, "another")
-        monitoring.register_callback(ours, monitoring.events.PY_START, lambda code, offset: seen.append(code))
-        monitoring.set_events(ours, monitoring.events.PY_START)
-        with LineProfiler(f, device="cpu") as second, LineProfiler(g, device="cpu") as third:
-            f()
-            g()
-    try:
-        assert tools()[ours] == "another" and monitoring.get_events(ours) == monitoring.events.PY_START
-        del seen[:]
-        f()
-        assert f.__code__ in seen
-        assert hits(third) == [1] and tools().count(NAME) == 0
-        for each in (profiler, second):
-            assert any(note.startswith("interrupted") for note in each.records().notes)
-    finally:
-        monitoring.set_events(ours, 0)
-        monitoring.register_callback(ours, monitoring.events.PY_START, None)
-        monitoring.free_tool_id(ours)
+        g()
+del seen[:]
+f()
+report(other=[tools()[ours], monitoring.get_events(ours), f.__code__ in seen], ours=tools().count(NAME),
+       third=hits(third), notes=[" ".join(each.records().notes) for each in (profiler, second)])
+"""
+
+
+def test_an_id_that_was_given_to_another_tool_is_left_alone(tmp_path):
+    values = run_program(HEAD + GIVEN_AWAY, tmp_path).values
+    assert values["other"] == ["another", 1, True] and values["ours"] == 0
+    assert values["third"] == [1]
+    assert all("interrupted" in note for note in values["notes"])
 
 
 CALLED = """
@@ -184,33 +186,44 @@ def test_memory_that_is_out_for_some_allocations_stops_nothing(tmp_path):
     assert values["errors"] > 3 and values["hits"] == [1, 1] and values["tools"] == [None] * 6
 
 
-def test_events_that_another_tool_restarts_are_not_counted_twice(no_tool_of_ours):
-    def loop() -> None:
-        for _ in range(3):
-            sys.monitoring.restart_events()
-            for _ in range(2):
-                f()  # noqa: E701
+RESTARTED = """
+def loop():
+    for _ in range(3):
+        monitoring.restart_events()
+        for _ in range(2): f()
 
-    with LineProfiler(loop, device="cpu") as profiler:
-        loop()
-    assert hits(profiler) == [4, 3, 9]
+with LineProfiler(loop, device="cpu") as profiler:
+    loop()
+report(hits=hits(profiler))
+"""
 
 
-def test_the_next_tool_of_the_id_gets_all_events_of_the_same_code(no_tool_of_ours):
-    def loop() -> None:
-        for _ in range(3):
-            f()
+def test_events_that_another_tool_restarts_are_counted_as_without(tmp_path):
+    (tmp_path / "trace").mkdir()
+    values = [run_program(HEAD + RESTARTED, path, env=env).values for path, env in runs_of_both(tmp_path)]
+    assert values[0] == values[1] and values[0]["hits"][:2] == [4, 3]
 
-    with LineProfiler(loop, device="cpu"):
-        loop()
-    monitoring, seen = sys.monitoring, []
-    monitoring.use_tool_id(4, "another")
-    try:
-        monitoring.register_callback(4, monitoring.events.JUMP, lambda *event: seen.append(event))
-        monitoring.set_local_events(4, loop.__code__, monitoring.events.JUMP)
-        loop()
-        assert len(seen) == 3
-    finally:
-        monitoring.set_local_events(4, loop.__code__, 0)
-        monitoring.register_callback(4, monitoring.events.JUMP, None)
-        monitoring.free_tool_id(4)
+
+def runs_of_both(tmp_path):
+    """A directory and an environment for each engine."""
+    return [(tmp_path, {}), (tmp_path / "trace", SETTRACE)]
+
+
+NEXT_TOOL = """
+def loop():
+    for _ in range(3):
+        f()
+
+with LineProfiler(loop, device="cpu"):
+    loop()
+seen = []
+monitoring.use_tool_id(4, "another")
+monitoring.register_callback(4, monitoring.events.JUMP, lambda *event: seen.append(event))
+monitoring.set_local_events(4, loop.__code__, monitoring.events.JUMP)
+loop()
+report(jumps=len(seen))
+"""
+
+
+def test_the_next_tool_of_the_id_gets_all_events_of_the_same_code(tmp_path):
+    assert run_program(HEAD + NEXT_TOOL, tmp_path).values == {"jumps": 3}

@@ -172,3 +172,16 @@ def test_an_assignment_of_the_docstring_is_a_statement():
         exec(code, {})
     (record,) = profiler.records().functions
     assert [line.hits for line in record.lines if line.hits] == [1, 1]
+
+
+def test_each_round_of_a_loop_that_waits_for_a_generator_on_its_line_is_a_run():
+    def values(n):
+        yield from range(n)
+        return n
+
+    source = "def rounds(n):\n    while n: n -= 1; last = yield from values(n)\n"
+    scope: dict[str, Any] = {"values": values}
+    exec(source, scope)
+    with LineProfiler(scope["rounds"], device="cpu") as profiler:
+        list(scope["rounds"](4))
+    assert [line.hits for line in profiler.records().functions[0].lines] == [0, 4]

@@ -143,11 +143,24 @@ class Writer:
         self.block(indent + 1, nesting + 1)
 
     def give(self, indent: int, nesting: int) -> None:
-        self.put(indent, self.random.choice(["yield more", "yield more", "more = yield", "yield; yield depth"]))
+        how = [
+            "yield more",
+            "yield more",
+            "more = yield",
+            "yield; yield depth",
+            "for i in range(3): yield Block(i + 1)",
+        ]
+        if self.kind == "g":
+            how += ["more = yield from call('g0', depth) or ()"]
+            how += ["for i in range(3): more = yield from (call('g1', depth) or ())"]
+            how += ["while len(kept) < 3: kept.append((yield from (call('g0', depth) or ())))"]
+        self.put(indent, self.random.choice(how))
 
     def wait(self, indent: int, nesting: int) -> None:
         how = ["await nothing()", "more = await other(depth)", "await asyncio.sleep(0)"]
         how += ["more = [x async for x in call('a0', depth) or empty()]"]
+        how += ["for i in range(3): await nothing()", "while len(kept) < 3: kept.append(await other(depth))"]
+        how += ["async for more in call('a0', depth) or empty(): await nothing()"]
         self.put(indent, self.random.choice(how))
 
 
