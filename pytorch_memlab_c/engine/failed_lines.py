@@ -7,12 +7,11 @@ import sys
 from typing import Any
 
 from .. import _native
-from ..data.holder_types import Holder
-from .program_lines import line_of_frame
+from .program_lines import ProgramLine, line_of_frame
 
 #: So many are kept, as many as the engine keeps of a profiler's; then the last one only.
 _MOST = 256
-_lines: dict[int, Holder] = {}
+_lines: dict[int, ProgramLine] = {}
 _attached = False
 
 
@@ -24,7 +23,7 @@ def observe(torch: Any) -> None:
         torch.cuda._lazy_call(lambda: _attach(torch))
 
 
-def line_of(number: int) -> Holder | None:
+def line_of(number: int) -> ProgramLine | None:
     """The program's innermost line as the allocation of this number failed; None where it is not known."""
     return _lines.get(number)
 

@@ -7,6 +7,7 @@ import os
 import sysconfig
 from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
+from typing import NamedTuple
 
 from ..data.holder_types import UNPROFILED, Holder
 
@@ -16,18 +17,29 @@ _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _Running = tuple[FrameType, int]
 
 
+class ProgramLine(NamedTuple):
+    """A line, as text alone, and the ids of the code objects that ran inside it: code of libraries."""
+
+    holder: Holder
+    inside: frozenset[int]
+
+    def around(self, code_id: int) -> Holder | None:
+        """The line; None where this code object, which is profiled, ran inside it: then its line says more."""
+        return None if code_id in self.inside else self.holder
+
+
 def is_library(file: str) -> bool:
     """Whether a file is Python's, an installed library's, or of this package."""
     return file.startswith((*_LIBRARIES, _OWN, "<frozen")) or bool(_INSTALLED.intersection(file.split(os.sep)))
 
 
-def line_of_frame(frame: FrameType | None) -> Holder | None:
-    """The line of this frame or of those that called it; only text is kept."""
+def line_of_frame(frame: FrameType | None) -> ProgramLine | None:
+    """The line of this frame or of those that called it."""
     return _innermost(_callers(frame))
 
 
-def line_of_traceback(traceback: TracebackType | None) -> Holder | None:
-    """The line of the innermost of these frames; only text is kept."""
+def line_of_traceback(traceback: TracebackType | None) -> ProgramLine | None:
+    """The line of the innermost of these frames."""
     return _innermost(reversed([*_called(traceback)]))
 
 
@@ -43,16 +55,18 @@ def _called(traceback: TracebackType | None) -> Iterator[_Running]:
         traceback = traceback.tb_next
 
 
-def _innermost(lines: Iterable[_Running]) -> Holder | None:
+def _innermost(lines: Iterable[_Running]) -> ProgramLine | None:
     """The first line of the program's own files, or of any file but ours where there is none."""
     found: _Running | None = None
+    inside: set[int] = set()
     for frame, line in lines:
         file = frame.f_code.co_filename
         if not is_library(file):
-            return _holder(frame, line)
+            return ProgramLine(_holder(frame, line), frozenset(inside))
+        inside.add(id(frame.f_code))
         if found is None and not file.startswith(_OWN):
             found = frame, line
-    return _holder(*found) if found else None
+    return ProgramLine(_holder(*found), frozenset()) if found else None
 
 
 def _holder(frame: FrameType, line: int) -> Holder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import CodeType
 from typing import NamedTuple
 
@@ -62,7 +61,7 @@ class HolderBook:
         failures = self.native.failures()
         return HolderRecords(
             tuple(self._peak(peak) for peak in self.native.snapshot()),
-            _with_innermost([self._out_of_memory(failure) for failure in failures.kept], failures.number),
+            tuple(map(self._out_of_memory, failures.kept, _innermost(failures.kept, failures.number))),
             failures.number,
             tuple(self._notes()),
         )
@@ -87,7 +86,7 @@ class HolderBook:
             raw.events_per_point,
         )
 
-    def _out_of_memory(self, raw: _native.FailedAllocation) -> OutOfMemory:
+    def _out_of_memory(self, raw: _native.FailedAllocation, innermost: Holder | None) -> OutOfMemory:
         return OutOfMemory(
             slot_name(raw.slot),
             raw.asked_bytes,
@@ -98,7 +97,7 @@ class HolderBook:
             _known(raw.total_bytes),
             self._holder(raw.at),
             self._holders(raw.holders, raw.active_bytes),
-            line_of(raw.number),
+            innermost,
         )
 
     def _notes(self) -> list[str]:
@@ -117,8 +116,9 @@ def _known(size: int) -> int | None:
     return None if size < 0 else size
 
 
-def _with_innermost(failed: list[OutOfMemory], count: int) -> tuple[OutOfMemory, ...]:
-    """An exception that nothing has caught comes from the last failure, if that one was kept and its line not seen."""
-    if failed and count == len(failed) and failed[-1].innermost is None:
-        failed[-1] = replace(failed[-1], innermost=where_memory_ran_out())
-    return tuple(failed)
+def _innermost(raw: list[_native.FailedAllocation], count: int) -> list[Holder | None]:
+    """The program's line of each. An exception that nothing has caught comes from the last one, if that was kept."""
+    found = [line_of(one.number) for one in raw]
+    if raw and count == len(raw) and found[-1] is None:
+        found[-1] = where_memory_ran_out()
+    return [line.around(one.at.code_id) if line else None for line, one in zip(found, raw)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from ..data.holder_types import Holder
-from ..engine.program_lines import line_of_traceback
+from ..engine.program_lines import ProgramLine, line_of_traceback
 
 
-def where_memory_ran_out() -> Holder | None:
+def where_memory_ran_out() -> ProgramLine | None:
     """The program's innermost line in the traceback of an out-of-memory error; None where there is no such error.
 
     The error is the one that is being handled now, or the last one that ended the program. Only text is kept of it.
