@@ -42,7 +42,7 @@ größe()
 def test_case_31_source_that_is_not_ascii_is_reported(tmp_path, env):
     run = run_program(UMLAUTS, tmp_path, env=env)
     (row,) = [line for line in run.stdout.splitlines() if "allocate(4096)" in line]
-    assert row.split()[:4] == ["4.00K", "4.00K", "1", "6"]
+    assert row.split()[:4] == ["4.00K", "4.00K", "1", "6>"]
     assert run.stderr == ""
     if env.get("PYTHONIOENCODING") == "utf-8":
         assert titles(run.stdout) == ["größe"] and row.endswith("# Größe ✓")

@@ -190,7 +190,7 @@ def test_all_that_stands_beside_the_tables_is_in_reports_shown_again(tmp_path, c
 
 def test_reports_without_the_newer_parts_are_read(tmp_path, capsys):
     document = json.loads(whole().to_json())
-    for name in ("holders", "saved", "saved_fields", "growth_fields"):
+    for name in ("holders", "saved", "saved_fields", "growth_fields", "keepers", "run"):
         del document[name]
     del document["fields"][-2:]  # "growth", "net_later_max"
     for line in document["functions"][0]["lines"]:
