@@ -143,10 +143,10 @@ static PyObject *failure_new(const struct pml_failure *failure)
 {
     PyObject *at = holder_new(&failure->at);
     PyObject *holders = at ? holder_list(&failure->list) : NULL;
-    return pml_named_tuples_build(&failure_kind, "(KiLLLLLLNN)", (unsigned long long)failure->number,
-                                  failure->device, (long long)failure->asked, (long long)failure->allocated,
-                                  (long long)failure->active, (long long)failure->reserved,
-                                  (long long)failure->unused, (long long)failure->total, at, holders);
+    return pml_named_tuples_build(&failure_kind, "(KiLLLLLLNN)", (unsigned long long)failure->number, failure->device,
+                                  (long long)failure->asked, (long long)failure->allocated, (long long)failure->active,
+                                  (long long)failure->reserved, (long long)failure->unused, (long long)failure->total,
+                                  at, holders);
 }
 
 static PyObject *holders_failures(PyObject *self, PyObject *unused)
