@@ -9,15 +9,15 @@ import sys
 import textwrap
 from pathlib import Path
 
-from run_program import SUPPORT
+from run_program import SUPPORT, is_own_setting
 
 RUN = ["-m", "pytorch_memlab_c", "run"]
 
 
 def environment(**extra: str) -> dict[str, str]:
     """This process's environment for a program: no simulation or rank of this process, and the test helpers."""
-    dropped = ("PYTORCH_MEMLAB_", "RANK", "LOCAL_RANK", "WORLD_SIZE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    ranks = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+    kept = {name: value for name, value in os.environ.items() if not (is_own_setting(name) or name.startswith(ranks))}
     path = os.pathsep.join([str(SUPPORT), *filter(None, [kept.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from run_program import is_own_setting
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def _own_folders(env: dict[str, str]) -> Iterator[str]:
     """Jupyter's and IPython's folders, and no setting of the profiler but `env`, for kernels started inside."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
-        for name in [name for name in os.environ if name.startswith("PYTORCH_MEMLAB_")]:
+        for name in [*filter(is_own_setting, os.environ)]:
             del os.environ[name]
         names = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")
         os.environ.update({name: str(Path(folder, name.lower())) for name in names})

@@ -31,6 +31,11 @@ class Run:
 SETTRACE = {"PYTORCH_MEMLAB_ENGINE": "settrace"}
 
 
+def is_own_setting(name: str) -> bool:
+    """Whether a variable sets the profiler for this process alone; the engine that is tested is meant for all."""
+    return name.startswith("PYTORCH_MEMLAB_") and name != "PYTORCH_MEMLAB_ENGINE"
+
+
 def run_program(
     source: str,
     directory: Path,
@@ -71,8 +76,7 @@ def run_program(
 
 
 def _environment(results: Path, extra: dict[str, str] | None) -> dict[str, str]:
-    own = (name for name in os.environ if name.startswith("PYTORCH_MEMLAB_") and name != "PYTORCH_MEMLAB_ENGINE")
-    kept = {name: os.environ[name] for name in os.environ.keys() - {*own}}
+    kept = {name: value for name, value in os.environ.items() if not is_own_setting(name)}
     paths = [str(SUPPORT), *filter(None, [kept.get("PYTHONPATH")])]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "TEST_RESULTS": str(results), **(extra or {})}
 
