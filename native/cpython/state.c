@@ -34,6 +34,7 @@ int pml_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->statistics.columns);
     Py_VISIT(state->monitoring.module);
     Py_VISIT(state->monitoring.disable);
+    Py_VISIT(state->monitoring.registered);
     for (int i = 0; i < PML_MONITORING_FUNCTIONS; i++)
         Py_VISIT(state->monitoring.function[i]);
     return 0;

@@ -14,22 +14,6 @@
 #include "trace/hook.h"
 #include "trace/monitoring_tool.h"
 
-/* The thread's stack if the code object is profiled, else NULL. */
-static struct pml_frame_stack *stack_for(struct pml_state *state, PyObject *code)
-{
-    if (!pml_codes_find(code))
-        return NULL;
-    PmlHook *hook = pml_hook_of_thread(state);
-    if (!hook) {
-        PyErr_Clear();
-        pml_recorders_fail();
-        return NULL;
-    }
-    pml_ledger_set_phase(PML_RUNNING);
-    pml_frame_stack_drop_forgotten(&hook->stack);
-    return &hook->stack;
-}
-
 /* ---- the end of a frame: its variables go, until the frame that called it is on another line: no event says so ----
  */
 
@@ -39,7 +23,7 @@ static _Thread_local struct {
     int offset;
 } caller;
 
-static const PyCodeObject *code_of(PyFrameObject *frame)
+static PyCodeObject *code_of(PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
     Py_DECREF(code); /* the frame holds it */
@@ -59,12 +43,10 @@ static bool is_at_caller(PyFrameObject *frame)
 {
     if (frame != caller.frame || !frame)
         return frame == caller.frame;
-    PyCodeObject *code = PyFrame_GetCode(frame);
+    PyCodeObject *code = code_of(frame);
     int offset = pml_compat_offset(frame);
-    bool same = code == caller.code &&
-                (offset == caller.offset || PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset));
-    Py_DECREF(code);
-    return same;
+    return code == caller.code &&
+           (offset == caller.offset || PyCode_Addr2Line(code, offset) == PyCode_Addr2Line(code, caller.offset));
 }
 
 static bool is_ending(void)
@@ -88,72 +70,76 @@ static int number_of(PyObject *object)
     return overflow || number < 0 || number > INT_MAX ? 0 : (int)number;
 }
 
-/* NULL if no memory is left for the frame's object. */
-static PyFrameObject *running_frame(void)
+struct event {
+    struct pml_state *state;
+    PmlHook *hook;        /* of the thread */
+    PyFrameObject *frame; /* NULL: of no profiled code object, or memory ran out */
+};
+
+static struct event event_of(PyObject *module, PyObject *const *args, Py_ssize_t count, Py_ssize_t least)
 {
-    PyFrameObject *frame = PyEval_GetFrame();
-    if (!frame)
+    struct event event = {.state = pml_state_of(module)};
+    if (!is_event(args, count, least) || !pml_codes_find(args[0]))
+        return event;
+    event.hook = pml_hook_of_thread(event.state);
+    event.frame = event.hook ? PyEval_GetFrame() : NULL;
+    if (!event.frame) {
+        PyErr_Clear();
         pml_recorders_fail();
-    return frame;
+        return event;
+    }
+    pml_ledger_set_phase(PML_RUNNING);
+    pml_frame_stack_drop_forgotten(&event.hook->stack);
+    return event;
 }
 
 static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
-    bool counts = stack && (state->enabled || pml_hook_of_thread(state)->depth > 0); /* else around the decorator */
-    PyFrameObject *frame = counts ? running_frame() : NULL;
-    if (frame)
-        pml_frame_events_call(state, stack, frame);
+    struct event event = event_of(module, args, count, 2);
+    if (event.frame && (event.state->enabled || event.hook->depth > 0)) /* else a call around the decorator */
+        pml_frame_events_call(event.state, &event.hook->stack, event.frame);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_raise(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(pml_state_of(module), args[0]) : NULL;
-    PyFrameObject *frame = stack ? running_frame() : NULL;
-    if (frame)
-        pml_frame_events_exception(stack, frame, args[2]);
+    struct event event = event_of(module, args, count, 3);
+    if (event.frame)
+        pml_frame_events_exception(&event.hook->stack, event.frame, args[2]);
     Py_RETURN_NONE;
 }
 
 static PyObject *on_return(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = is_event(args, count, 3) ? stack_for(state, args[0]) : NULL;
-    PyFrameObject *frame = stack ? running_frame() : NULL;
-    if (frame) {
-        pml_frame_events_return(state, stack, frame);
-        remember_caller(frame);
+    struct event event = event_of(module, args, count, 3);
+    if (event.frame) {
+        pml_frame_events_return(event.state, &event.hook->stack, event.frame);
+        remember_caller(event.frame);
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *on_line(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
-    struct pml_frame_stack *stack = is_event(args, count, 2) ? stack_for(state, args[0]) : NULL;
-    PyFrameObject *frame = stack ? running_frame() : NULL;
-    if (frame)
-        pml_frame_events_line(state, stack, frame, number_of(args[1]));
+    struct event event = event_of(module, args, count, 2);
+    if (event.frame)
+        pml_frame_events_line(event.state, &event.hook->stack, event.frame, number_of(args[1]));
     Py_RETURN_NONE;
 }
 
 /* The rounds of a loop on one line have no other event. Other jumps need not be reported again. */
 static PyObject *on_jump(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct pml_state *state = pml_state_of(module);
     if (!is_event(args, count, 3))
         Py_RETURN_NONE;
     PyCodeObject *code = (PyCodeObject *)args[0];
     int from = number_of(args[1]), to = number_of(args[2]);
     int line = PyCode_Addr2Line(code, to);
     if (to >= from || line != PyCode_Addr2Line(code, from))
-        return Py_NewRef(state->monitoring.disable);
-    struct pml_frame_stack *stack = stack_for(state, args[0]);
-    PyFrameObject *frame = stack ? running_frame() : NULL;
-    if (frame)
-        pml_frame_events_line(state, stack, frame, line);
+        return Py_NewRef(pml_state_of(module)->monitoring.disable);
+    struct event event = event_of(module, args, count, 3);
+    if (event.frame)
+        pml_frame_events_line(event.state, &event.hook->stack, event.frame, line);
     Py_RETURN_NONE;
 }
 

@@ -12,7 +12,7 @@ from .._native import Storage
 from ..tensors.census import Census
 from .insides import attributes_of
 from .search import FEW_WAYS, Search, Way
-from .text import name_of_type
+from .variables import name_of_type
 
 #: What is not looked into is one row; a dict of this many parts or fewer is, where most bytes are in containers.
 _FEW_PARTS = 8

@@ -10,7 +10,7 @@ from typing import Any
 from .._native import Storage
 from ..engine import following
 from ..tensors.census import Census
-from ..tensors.reading import is_tensor, quietly
+from ..tensors.reading import is_tensor, quietly, storage_key
 from .search import MOST_WAYS, Search
 
 
@@ -46,10 +46,7 @@ def _lines(search: Search, storage: Storage) -> list[str]:
 
 def _storage_of(torch: Any, census: Census, tensor: Any) -> Storage:
     """The storage of a tensor; for one that has none, what stands for it."""
-    try:
-        key = torch._C.StorageBase._cdata.__get__(torch._C.TensorBase.untyped_storage(tensor))
-    except Exception:  # a sparse one, a placeholder
-        key = 0
+    key = storage_key(torch, tensor)
     return census.storages.get(key) or Storage(key, 0, 0, tensor)
 
 

@@ -6,23 +6,21 @@ Nothing of the program's code runs: variables are read from frames and from modu
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import sys
-import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
 from types import FrameType, GetSetDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from .. import _native
-from ..data.sources import file_label
+from ..data.sources import file_label, qualname_of
+from ..engine.program_lines import is_library
 from .insides import attributes_of
-from .variables import all_running_frames, function_of, is_ours, locals_of, namespace_of, root_of, running_frames
+from .variables import all_running_frames, is_ours, locals_of, name_of_type, namespace_of, root_of, running_frames
 
 _PACKAGE = __name__.partition(".")[0]
 _LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "IPython", _PACKAGE} - {"__main__"}
-_FOLDERS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 #: Names that IPython gives to results, which are in `Out` as well, and those of its own.
 _RESULT = re.compile(r"_{1,3}|_\d+")
 _OF_NOTEBOOK = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_(oh|ih|dh)|In|Out|exit|quit|get_ipython")
@@ -73,12 +71,12 @@ class Roots:
 
     def _variables(self) -> Iterator[Root]:
         frames = list(running_frames())
-        yield from _of_frames(frame for frame in frames if not _is_library_file(frame.f_code.co_filename))
+        yield from _of_frames(frame for frame in frames if not is_library(frame.f_code.co_filename))
         for name, module in self._user_modules():
             yield from self._of_module(name, module)
         yield from _of_sys()
         yield from _of_threads()
-        yield from _of_frames(frame for frame in frames if _is_library_file(frame.f_code.co_filename))
+        yield from _of_frames(frame for frame in frames if is_library(frame.f_code.co_filename))
         yield from self._of_unnamed_modules()
 
     def _user_modules(self) -> Iterator[tuple[str, ModuleType]]:
@@ -130,7 +128,7 @@ def _of_frames(frames: Iterable[FrameType]) -> Iterator[Root]:
 def local_of(frame: FrameType) -> str:
     """Where a local variable is one: the function, and the line where it is."""
     code = frame.f_code
-    return f"local of {function_of(code)} at {file_label(code.co_filename)}:{frame.f_lineno or code.co_firstlineno}"
+    return f"local of {qualname_of(code)} at {file_label(code.co_filename)}:{frame.f_lineno or code.co_firstlineno}"
 
 
 def _of_sys() -> Iterator[Root]:
@@ -138,13 +136,13 @@ def _of_sys() -> Iterator[Root]:
     namespace, in_notebook = namespace_of(sys), _traceback_of_notebook()
     last = [(name, namespace[name]) for name in _LAST if namespace.get(name) is not None]
     frees = "; ".join([*(f"del sys.{name}" for name, _ in last), *in_notebook, _FREES_CYCLES])
-    kind = next((_kind(value) for _, value in last if isinstance(value, BaseException)), "")
+    kind = next((name_of_type(value) for _, value in last if isinstance(value, BaseException)), "")
     yield from (Root(value, f"sys.{name}" + (f" ({kind})" if kind else ""), "", frees) for name, value in last)
     yield from (Root(value, name.partition(" ")[0], "", frees) for name, value in in_notebook.items())
     for handled in sys._current_exceptions().values():  # from Python 3.12 on the exception, before a tuple
         error = handled[1] if isinstance(handled, tuple) else handled
         if error is not None:
-            yield Root(error, f"the {_kind(error)} that is being handled")
+            yield Root(error, f"the {name_of_type(error)} that is being handled")
 
 
 def _traceback_of_notebook() -> dict[str, Any]:
@@ -163,11 +161,6 @@ def _of_threads() -> Iterator[Root]:
         yield Root(thread, f"thread {name}" if type(name) is str else "a thread", "", "the end of the thread")
 
 
-def _kind(value: object) -> str:
-    name: str = type.__dict__["__name__"].__get__(type(value))
-    return name
-
-
 def _name_of_module(name: str, module: ModuleType) -> str:
     file = namespace_of(module).get("__file__")
     return file_label(file) if name == "__main__" and type(file) is str else name
@@ -179,11 +172,7 @@ def _is_own(name: str) -> bool:
 
 def _is_library(name: str, module: ModuleType) -> bool:
     file = namespace_of(module).get("__file__")
-    return name != "__main__" and (root_of(name) in _LIBRARIES or (type(file) is str and _is_library_file(file)))
-
-
-def _is_library_file(file: str) -> bool:
-    return file.startswith((*_FOLDERS, "<frozen")) or "-packages" + os.sep in file
+    return name != "__main__" and (root_of(name) in _LIBRARIES or (type(file) is str and is_library(file)))
 
 
 def base_of_arrays() -> GetSetDescriptorType | None:

@@ -10,9 +10,11 @@ from .. import _native
 from .._native import Storage
 from ..tensors import graph
 from ..tensors.census import Census
+from ..tensors.reading import storage_key
 from . import own
 from .roots import Root, Roots, base_of_arrays, optimizers
-from .text import Kinds, name_of_type, text_of
+from .text import Kinds, text_of
+from .variables import name_of_type
 
 #: Objects that one search looks at, at most: about ten seconds.
 LIMIT = 50_000_000
@@ -118,19 +120,10 @@ class Search:
             if self.kinds.is_context(node):
                 self._graphs[id(node)] = source
             for _, holder, field in graph.saved_in(node, fields):
-                known = self._saved.get(self._storage_key(graph.saved_data(holder, field)))
+                data = graph.saved_data(holder, field)
+                known = self._saved.get(storage_key(self._torch, data)) if self.kinds.is_tensor(data) else None
                 if known is not None and len(known) < self._most:
                     known.append((source, f"saved by {name_of_type(node)}"))
-
-    def _storage_key(self, tensor: Any) -> int:
-        if not self.kinds.is_tensor(tensor):
-            return 0
-        try:
-            storage = self._torch._C.TensorBase.untyped_storage(tensor)
-        except Exception:  # a kind that has none
-            return 0
-        key: int = self._torch._C.StorageBase._cdata.__get__(storage)
-        return key
 
     # ---- answers ----
 

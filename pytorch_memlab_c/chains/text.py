@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
+from ..data.sources import qualname_of
 from ..render.text import clean
 from .insides import attributes_of, names_in
 from .roots import Root, base_of_arrays, local_of
-from .variables import SUSPENDED, function_of, locals_of
+from .variables import SUSPENDED, locals_of, name_of_type
 
 #: Objects of a chain that one label may pass over: a function leads to a variable by a tuple and a cell.
 _AHEAD = 5
@@ -165,7 +166,7 @@ class _Chain:
         wrapped = (attributes_of(value) or {}).get("__wrapped__")
         if self._objects[at + 1] is wrapped:
             return 0
-        name = function_of(wrapped.__code__) if type(wrapped) is FunctionType else "a function"
+        name = qualname_of(wrapped.__code__) if type(wrapped) is FunctionType else "a function"
         self._begin(f"{_OF_CACHE} {name}")
         table = type(self._objects[at + 1]) is dict and at + 2 < len(self._objects)
         return at + 2 if table else at + 1
@@ -180,9 +181,9 @@ class _Chain:
             return 0
         label, reached = self._furthest(at, names_in("", value, _MOST_OF_ONE))
         if reached and label.startswith("(): "):
-            self._begin(label.removeprefix("(): "), f"in the closure of {function_of(value.__code__)}")
+            self._begin(label.removeprefix("(): "), f"in the closure of {qualname_of(value.__code__)}")
         elif reached and type(value) is FunctionType:
-            self._begin(f"{function_of(value.__code__)}{label}")
+            self._begin(f"{qualname_of(value.__code__)}{label}")
         elif reached:
             self._begin("self", f"of the method {_name_of_method(value)}")
         return reached
@@ -271,7 +272,7 @@ class _Chain:
 
 def _name_of_method(method: MethodType) -> str:
     function = method.__func__
-    return function_of(function.__code__) if type(function) is FunctionType else name_of_type(function)
+    return qualname_of(function.__code__) if type(function) is FunctionType else name_of_type(function)
 
 
 def _keys_of(holder: dict[Any, Any], value: Any) -> list[Any]:
@@ -284,9 +285,3 @@ def _beginning(value: Any, root: Root | None) -> tuple[str, str]:
     if root.value is None and root.name:  # the namespace of a module
         return root.name, ""
     return root.name, root.where
-
-
-def name_of_type(value: Any) -> str:
-    """The name of a value's type."""
-    name: str = type.__dict__["__name__"].__get__(type(value))
-    return name

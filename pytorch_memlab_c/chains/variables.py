@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, ModuleType
 from typing import Any
 
 from .. import _native
@@ -57,9 +57,9 @@ def root_of(module: object) -> str:
     return module.partition(".")[0] if type(module) is str else ""
 
 
-def function_of(code: CodeType) -> str:
-    """The name of a function, with the classes and functions around it where Python knows them."""
-    name: str = getattr(code, "co_qualname", code.co_name)
+def name_of_type(value: object) -> str:
+    """The name of a value's type."""
+    name: str = type.__dict__["__name__"].__get__(type(value))
     return name
 
 

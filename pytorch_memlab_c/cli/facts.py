@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import Any
 
 from .. import simulate
 from ..data.run_info import RunInfo
+from . import ranks as job
 
 
 class Run:
@@ -28,6 +28,7 @@ class Run:
         """What is known at the end of the run."""
         torch = sys.modules.get("torch")
         version = getattr(torch, "__version__", None)
+        rank, ranks = job.rank(), job.ranks()
         gpus = _gpus(torch)
         simulated = bool(gpus) and simulate.is_enabled()
         return RunInfo(
@@ -39,8 +40,8 @@ class Run:
             gpus=gpus,
             simulated=simulated,
             driver=_driver() if gpus and not simulated else None,
-            rank=_number("RANK"),
-            ranks=_number("WORLD_SIZE"),
+            rank=int(rank) if rank else None,
+            ranks=int(ranks) if ranks else None,
         )
 
 
@@ -61,8 +62,3 @@ def _driver() -> str | None:
         return None
     found = re.search(r"\s(\d{3,}\.\d[\d.]*)\s", text)
     return found[1] if found else None
-
-
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else None

@@ -15,6 +15,7 @@ from ..render.lines import plain
 from ..render.report import full_report, short_report
 from ..render.terminal import write_report
 from ..render.text import write_text
+from .ranks import rank
 from .usage import UsageError
 
 Columns = Iterable[str] | None
@@ -68,10 +69,10 @@ def misplaced_output(arguments: Sequence[str]) -> str | None:
 
 def of_this_rank(paths: Iterable[str]) -> list[str]:
     """In a job of several ranks (torchrun), each has files of its own: `report.rank0.json`."""
-    rank = os.environ.get("RANK", "")
-    if not rank.isdecimal():
+    number = rank()
+    if not number:
         return list(paths)
-    return [str(Path(path).with_suffix(f".rank{rank}{Path(path).suffix}")) for path in paths]
+    return [str(Path(path).with_suffix(f".rank{number}{Path(path).suffix}")) for path in paths]
 
 
 def write_records(
@@ -134,5 +135,4 @@ def tell(message: str) -> None:
 
 def _rank_label() -> str:
     """Which rank of a job of several (torchrun) says it."""
-    rank = os.environ.get("RANK", "")
-    return f" [rank {rank}]" if rank.isdecimal() else ""
+    return f" [rank {rank()}]" if rank() else ""

@@ -14,6 +14,7 @@ from ..data import advice
 from ..data.keeper_types import KeeperRecords
 from ..line_profiler import LineProfiler
 from ..line_profiler.records import LineRecords
+from ..render.text import first_few
 from .code_tree import Imports
 from .devices import check_device
 from .endings import Outcome, at_the_end, end_process, outcome_of
@@ -177,8 +178,7 @@ class Session:
         shown, others = self.targets.select(records.functions)
         notes = [*records.notes, *problems]
         if others:
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            notes.append(f"not called in this process: {', '.join(others[:_MOST_NAMED])}{more}")
+            notes.append(f"not called in this process: {first_few(others, _MOST_NAMED)}")
         records = dataclasses.replace(records, functions=tuple(shown), notes=tuple(notes), run=self._facts.info())
         return dataclasses.replace(records, keepers=self.keepers if self.keepers.when else of_growing_lines(records))
 

@@ -16,7 +16,7 @@ from .rising import Stretch
 from .run_info import RunInfo
 from .saved_types import SavedLines, by_code
 from .snapshot_types import CodeCounts, GrowthStretch, LineCounts, LineGrowth, LineStats, SavedCode
-from .sources import Source, def_line, source_of
+from .sources import Source, def_line, qualname_of, source_of
 
 Name = str | tuple[str, str | None]
 _NOT_TAKEN = object()
@@ -107,7 +107,7 @@ def _function_record(
     saved: Mapping[int, SavedLines],
 ) -> FunctionRecord:
     code = entry.code
-    name = _look_up(names, code) or getattr(code, "co_qualname", code.co_name)
+    name = _look_up(names, code) or qualname_of(code)
     qualname, module = (name, None) if isinstance(name, str) else name
     source = _look_up(sources, code, _NOT_TAKEN)
     if source is _NOT_TAKEN:

@@ -59,9 +59,9 @@ def _rounded_rise(values: list[int], runs: Sequence[int], rounding: int, replace
     the line made before; then no window fills, and the first half tells as much as the second.
     """
     lowest = list(accumulate(reversed(values), min))[::-1]  # of those from there on
-    falls = [(before, before - after) for before, after in pairwise(values) if after < before]
+    drops = [(before, before - after) for before, after in pairwise(values) if after < before]
     fewest, start = (FEWEST, _unsteady(values)) if replaced else (3 * FEWEST, len(values) // 2)
-    if sum(runs) < fewest or any(before <= rounding or fall >= rounding for before, fall in falls):
+    if sum(runs) < fewest or any(before <= rounding or fall >= rounding for before, fall in drops):
         return None
     if lowest[-1] - lowest[start] <= rounding or _rise(lowest, runs, pauses=replaced) is None:
         return None

@@ -68,6 +68,12 @@ def def_line(code: CodeType, lines: Sequence[str] | None) -> int:
     return code.co_firstlineno + (offset or 0)
 
 
+def qualname_of(code: CodeType) -> str:
+    """The name of a function, with the classes and functions around it where Python knows them (from 3.11 on)."""
+    name: str = getattr(code, "co_qualname", code.co_name)
+    return name
+
+
 def file_label(filename: str) -> str:
     """A file's name for a reader: without folders, and ``Cell In[2]`` for a cell of the notebook that runs."""
     try:

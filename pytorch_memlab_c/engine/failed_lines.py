@@ -9,7 +9,7 @@ from typing import Any
 from .. import _native
 from .program_lines import ProgramLine, line_of_frame
 
-#: So many are kept, as many as the engine keeps of a profiler's; then the last one only.
+#: So many are kept: the first ones, and the last one.
 _MOST = 256
 _lines: dict[int, ProgramLine] = {}
 _attached = False

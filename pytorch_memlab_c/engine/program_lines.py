@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import NamedTuple
 
 from ..data.holder_types import UNPROFILED, Holder
+from ..data.sources import qualname_of
 
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
@@ -71,6 +72,5 @@ def _innermost(lines: Iterable[_Running]) -> ProgramLine | None:
 
 def _holder(frame: FrameType, line: int) -> Holder:
     code = frame.f_code
-    name = getattr(code, "co_qualname", code.co_name)
     text = linecache.getline(code.co_filename, line, frame.f_globals).strip()
-    return Holder(UNPROFILED, 0, name, code.co_filename, line, text or None)
+    return Holder(UNPROFILED, 0, qualname_of(code), code.co_filename, line, text or None)

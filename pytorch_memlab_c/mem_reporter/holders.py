@@ -16,7 +16,8 @@ from typing import Any
 
 from .. import _native
 from ..chains.insides import Step, names_in
-from ..chains.variables import function_of, locals_of, namespace_of, root_of, running_frames, suspended_frames
+from ..chains.variables import locals_of, namespace_of, root_of, running_frames, suspended_frames
+from ..data.sources import qualname_of
 
 #: Steps from a variable: `self.cache['k']` has two.
 _MOST_STEPS = 3
@@ -75,10 +76,10 @@ class _Search:
 def _variables() -> Iterator[Step]:
     frames = list(running_frames())
     for i, frame in enumerate(frames):
-        yield from locals_of(frame, "" if i == 0 else f"{function_of(frame.f_code)}(): ")
+        yield from locals_of(frame, "" if i == 0 else f"{qualname_of(frame.f_code)}(): ")
     yield from _globals()
     for frame in suspended_frames({id(frame) for frame in frames}):
-        yield from locals_of(frame, f"{function_of(frame.f_code)}(): ")
+        yield from locals_of(frame, f"{qualname_of(frame.f_code)}(): ")
     yield from _tracebacks({id(frame) for frame in frames})
 
 

@@ -14,7 +14,7 @@ from .run_text import run_block
 from .sections import sections_blocks
 from .summaries import order_by_peak, summaries
 from .table_text import Look, Place, table_block
-from .text import NO_FUNCTIONS, clean
+from .text import NO_FUNCTIONS, clean, first_few
 
 #: Tables of a short report, if not all of its functions were named.
 MOST_TABLES = 10
@@ -72,9 +72,8 @@ def _left_out(tables: Sequence[Table], shown: Sequence[Table]) -> Block:
     names = [clean(table.heading) for table in tables if table not in shown]
     if not names:
         return []
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     count = f"{len(names)} function{'s' * (len(names) > 1)}"
-    return [Line(f"{count} not shown, -v shows all: {', '.join(names[:_MOST_NAMED])}{more}", FAINT)]
+    return [Line(f"{count} not shown, -v shows all: {first_few(names, _MOST_NAMED)}", FAINT)]
 
 
 def _notes(notes: Iterable[str]) -> Block:

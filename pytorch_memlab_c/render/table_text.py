@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..data.record_types import FunctionRecord
 from ..data.tables import Row, Table
 from .lines import FAINT, MARKED, TITLE, Block, Line
-from .text import clean, clean_code, device_line, right_column, show_value, shows_device_column, titled_notes
+from .text import clean, clean_code, device_line, first_few, right_column, show_value, shows_device_column, titled_notes
 
 #: So many lines that never ran are folded into one.
 _FOLDED = 3
@@ -87,9 +87,8 @@ def _folded(table: Table, rows: Sequence[Row], look: Look) -> str:
     silent = sum(1 for row, owner in zip(rows, owners) if owner is None and row.code.strip())
     if not names:
         return f"... {silent} lines not run" if silent >= _FOLDED else ""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     lines = sum(owner is not None for owner in owners)
-    own = f"... {lines} line{'s' * (lines > 1)} of {clean(', '.join(names[:_MOST_NAMED]))}{more}"
+    own = f"... {lines} line{'s' * (lines > 1)} of {clean(first_few(names, _MOST_NAMED))}"
     return f"{own}, {silent} not run" if silent else own
 
 

@@ -53,6 +53,12 @@ def clean(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def first_few(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def device_line(table: Table) -> str | None:
     """Which device the table shows, where neither its heading nor its rows name it.
 

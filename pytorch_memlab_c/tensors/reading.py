@@ -41,6 +41,15 @@ def is_tensor(torch: Any, value: object) -> bool:
     return issubclass(type(value), torch._C.TensorBase)
 
 
+def storage_key(torch: Any, tensor: Any) -> int:
+    """What tells a tensor's storage from all others that live; 0 for a tensor that has none, as a sparse one."""
+    try:
+        key: int = torch._C.StorageBase._cdata.__get__(torch._C.TensorBase.untyped_storage(tensor))
+    except Exception:
+        return 0
+    return key
+
+
 def address_reader(torch: Any) -> Callable[[Any], int]:
     """A function that returns where a tensor's storage begins: 0 if it has no memory.
 

@@ -18,6 +18,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from other_thread import inside  # noqa: E402
+
 from pytorch_memlab_c import MemReporter, keepers  # noqa: E402
 from pytorch_memlab_c.chains import search  # noqa: E402
 from pytorch_memlab_c.chains.groups import keepers_of  # noqa: E402
@@ -211,20 +213,13 @@ class TestTwentyLeaks:
         assert whole.endswith(f" <- ERRORS[0].__traceback__, global of {__name__}")
 
     def test_the_locals_of_another_thread(self):
-        ready, done = threading.Event(), threading.Event()
-
-        def work():
+        def work(wait):
             theirs = torch.ones(2017)
-            ready.set()
-            done.wait()
+            wait()
             assert theirs is not None
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        ready.wait()
-        found = rows(2017)
-        done.set()
-        thread.join()
+        with inside(work):
+            found = rows(2017)
         assert found == [f"theirs, {local('TestTwentyLeaks.test_the_locals_of_another_thread', 'work')}"]
 
     def test_a_value_of_a_thread(self):

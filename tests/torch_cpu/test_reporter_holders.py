@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections
 import functools
 import sys
-import threading
 import time
 
 import pandas
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from other_thread import inside  # noqa: E402
 
 from pytorch_memlab_c import MemReporter  # noqa: E402
 from pytorch_memlab_c.chains.insides import names_in  # noqa: E402
@@ -174,20 +175,13 @@ def test_the_traceback_of_an_exception():
 
 
 def test_another_thread():
-    ready, done = threading.Event(), threading.Event()
-
-    def work():
+    def work(wait):
         theirs = torch.ones(1500)
-        ready.set()
-        done.wait()
+        wait()
         assert theirs is not None
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    ready.wait()
-    found = names()
-    done.set()
-    thread.join()
+    with inside(work):
+        found = names()
     assert found[1500].endswith("work(): theirs")
 
 
